@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
+import re
+import tempfile
 from pathlib import Path
 
 import pytest
 import yaml
 from command import run_jobgen
 from helm_charts import HELM, METADATA, WITHOUT_HELM, below, needs_helm, template, write_files
+
+from jobgen.model.quantity import to_milli
 
 pytestmark = needs_helm
 WITH_HELM = os.pathsep.join((str(HELM.parent), WITHOUT_HELM))
@@ -85,6 +90,101 @@ def test_the_specs_of_a_chart_render_to_what_helm_renders(tmp_path: Path) -> Non
         assert objects_of(rendered) == objects_of(plain), env
 
 
+KINDS = {
+    "pytorch": """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: "{{ .Release.Name }}-NAME", namespace: ml, labels: {{ .Values.labels | toJson }}}
+spec:
+  runPolicy: {backoffLimit: {{ .Values.retries }}}
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: {{ .Values.workers }}
+      restartPolicy: OnFailure
+      template: {spec: {containers: [CONTAINER]}}
+""",
+    "job": """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: "{{ .Release.Name }}-NAME", namespace: ml, labels: {{ .Values.labels | toJson }}}
+spec:
+  parallelism: {{ .Values.workers }}
+  backoffLimit: {{ .Values.retries }}
+  template: {spec: {restartPolicy: Never, containers: [CONTAINER]}}
+""",
+    "job set": """\
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: "{{ .Release.Name }}-NAME", namespace: ml, labels: {{ .Values.labels | toJson }}}
+spec:
+  replicatedJobs:
+    - name: node
+      replicas: 1
+      template:
+        spec:
+          parallelism: {{ .Values.workers }}
+          completions: {{ .Values.workers }}
+          template: {spec: {restartPolicy: Never, containers: [CONTAINER]}}
+""",
+    "other": """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-NAME", namespace: ml, labels: {{ .Values.labels | toJson }}}
+data: {text: {{ .Values.text | quote }}, workers: {{ .Values.workers | quote }}}
+""",
+}
+CONTAINER = (
+    "{name: pytorch, image: {{ .Values.image | quote }}, args: {{ .Values.arguments | toJson }}, "
+    "env: [{name: TEXT, value: {{ .Values.text | quote }}}], resources: {limits: {{ .Values.limits | toJson }}}}"
+)
+TEXTS = ["a", "on", "1e3", "0x1F", "{{ x }}", "${HOME}", "$(A)", " a: b", "x\\ny", "null", "ä", "~", "1.10", "'", '"']
+
+
+def make_values(chance: random.Random) -> dict[str, object]:
+    return {
+        "workers": chance.choice([1, 2, 4]),
+        "retries": chance.choice([0, 3]),
+        "image": f"registry.example.com/train:{chance.choice(['1.4.0', '2.0', 'v1'])}",
+        "labels": {name: chance.choice(["a", "1", "true"]) for name in chance.sample(["team", "example.com/x"], 1)},
+        "text": chance.choice(TEXTS),
+        "arguments": chance.sample(TEXTS, 2),
+        "limits": chance.choice(
+            [{"nvidia.com/gpu": 8}, {"cpu": "500m", "memory": "1Gi"}, {"cpu": 2, "memory": "1.5Gi"}]
+        ),
+    }
+
+
+def measure(node: object) -> object:
+    """Return data in which equal amounts are equal: the API server writes `1.5Gi` as `1536Mi`."""
+    if isinstance(node, dict):
+        amounts = {name: to_milli(str(value)) for name, value in node.get("limits", {}).items()}
+        return {key: measure(each) for key, each in node.items()} | ({"limits": amounts} if amounts else {})
+    return list(map(measure, node)) if isinstance(node, list) else node
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_written_of_charts_by_chance_renders_to_what_helm_renders(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    chosen = chance.sample(sorted(KINDS), 2)
+    templates = {
+        f"templates/{at}.yaml": KINDS[name].replace("CONTAINER", CONTAINER).replace("NAME", str(at))
+        for at, name in enumerate(chosen)
+    }
+    values = {"values.yaml": make_values(chance), "values-prod.yaml": make_values(chance)}
+    texts = {name: yaml.safe_dump(each) for name, each in values.items()}
+    root = write_files(tmp_path, below("chart", {"Chart.yaml": METADATA, **texts, **templates}))
+    code, _, errors = run(root, "init", "new", "--from", "chart")
+
+    # What cannot be the same is named; what is written is the same.
+    left_out = set(re.findall(r"(?m)^.*not imported: (\w+ `[^`]+`)", errors))
+    assert code == 0 or left_out, errors
+    for env, name in (("default", "values.yaml"), ("prod", "values-prod.yaml")):
+        _, rendered, failed = run(root / "new", "render", "-e", env)
+        plain = objects_of(template(root / "chart", "web", "--values", str(root / "chart" / name)))
+        wanted = [each for each in plain if f"{each['kind']} `{each['metadata']['name']}`" not in left_out]
+        assert measure(objects_of(rendered)) == measure(wanted), (env, failed)
+
+
 def test_what_is_not_the_same_in_a_repository_is_named_and_not_written(tmp_path: Path) -> None:
     root = write_files(tmp_path, below("chart", {**CHART, "templates/other.yaml": HOOK}))
     code, _, errors = run(root, "init", "new", "--from", "chart")
@@ -118,7 +218,7 @@ def test_import_of_a_chart(tmp_path: Path, is_same: bool) -> None:
     assert (root / "overlays/prod/overlay.yaml").exists() is not is_same
     # A ConfigMap is no job, which `import` leaves to the reader.
     assert (code, "the same object is in" in errors) == (int(is_same), False), errors
-    assert "/tmp" not in errors
+    assert tempfile.gettempdir() not in errors
 
 
 def test_an_import_without_helm_says_so(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command import run_jobgen
+from growth import grows_with_the_square
 from helm_charts import (
     CHART,
     GOOD,
@@ -117,6 +119,28 @@ def test_what_is_random_or_now_is_the_same_in_each_render(tmp_path: Path) -> Non
     assert by_key["text"] == "now uuidv4 then"
 
 
+LOOP = """\
+{{- range $n := until (int .Values.count) }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c{{ $n }}}
+dataa: {}
+{{- end }}
+"""
+
+
+def test_the_work_on_a_loop_grows_with_its_documents(tmp_path: Path) -> None:
+    def prepare(size: int) -> Callable[[], dict]:
+        files = {**GOOD, "values.yaml": f"count: {size}\n", "templates/maps.yaml": LOOP}
+        root = write_files(tmp_path / str(size), files)
+        return lambda: lint(root, "--no-cache")
+
+    [found] = [each for each in prepare(70)()["findings"] if each["rule"] == "unknown-field"]
+    assert (found["file"], found["line"]) == ("templates/maps.yaml", 6)
+    assert not grows_with_the_square(prepare, 60)
+
+
 def test_two_calls_write_two_values(tmp_path: Path) -> None:
     text = "a: {{ randAlphaNum 8 }}\nb: {{ randAlphaNum 8 }}\nc: {{ uuidv4 }}{{ uuidv4 }}\n"
     use = use_of(write_files(tmp_path / "web", {**GOOD, "templates/a.yaml": text}))
@@ -175,9 +199,8 @@ def test_lines_of_charts_in_charts_are_known(tmp_path: Path) -> None:
     root = write_files(tmp_path / "web", {**files, "templates/service.yaml": f"---\n\n{SERVICE}"})
     report = lint(root, "--no-cache", ".")
 
-    assert [(each["file"], each["line"], each["rule"]) for each in report["findings"]] == [
-        ("charts/sub/templates/service.yaml", 6, "invalid-port")
-    ]
+    found = [(each["file"], each["line"]) for each in report["findings"] if each["rule"] == "invalid-port"]
+    assert found == [("charts/sub/templates/service.yaml", 6)]
 
 
 KUSTOMIZED = {
@@ -272,17 +295,6 @@ def test_a_chart_of_a_kustomization_is_judged_once_with_its_values(tmp_path: Pat
     assert sorted(each["message"].split("`")[3] for each in found) == ["80001", "80002"]
 
 
-def test_what_a_kustomization_changes_in_a_chart_is_not_judged_with_other_values(tmp_path: Path) -> None:
-    text = "helmCharts: [{name: web}]\npatches:\n  - {patch: '{}', target: {kind: Service}}\n"
-    files = {**below("charts/web", {**GOOD, "values.yaml": "port: 80001\n"}), "kustomization.yaml": text}
-    report = lint(write_files(tmp_path, files), "--no-cache", ".")
-
-    assert {each["rule"] for each in report["findings"]} >= {"unjudged-chart", "unbuilt-kustomization"}
-    assert "invalid-port" not in {each["rule"] for each in report["findings"]}
-    strict = lint(tmp_path, "--no-cache", "--strict-files", ".")
-    assert "error" in {each["severity"] for each in strict["findings"] if each["rule"] == "unjudged-chart"}
-
-
 def test_only_options_that_helm_3_and_4_have_are_used(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     path = count_helm(programs)
@@ -319,7 +331,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_chart_ends_within_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(run_helm, "_CPU_SECONDS", 2)
+    monkeypatch.setattr(run_helm, "_CPU_SECONDS", 1)
     root = write_files(tmp_path / "web", {**GOOD, **HOSTILE[name]})
     before = os.times()
     report = lint(root, "--no-cache", "--strict-files", ".")
@@ -331,4 +343,4 @@ def test_a_hostile_chart_ends_within_its_limits(tmp_path: Path, monkeypatch: pyt
     assert judged or errors
     used = after.children_user + after.children_system - before.children_user - before.children_system
     # Two renders, each with the limit of the processor; a limit of the test, not of the machine.
-    assert used < 6
+    assert used < 3

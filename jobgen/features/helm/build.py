@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 from jobgen.engine.inputs import digest_bytes
+from jobgen.features.helm.charts import is_archive, is_crd
 from jobgen.features.helm.cluster_apis import may_be_missing
 from jobgen.features.helm.comments import list_comments
-from jobgen.features.helm.locate import Chunk, Locator, split_output
+from jobgen.features.helm.locate import Chunk, Locator, split_documents, split_output, writes_kind
+from jobgen.features.helm.object_faults import find_conflicts, find_hook_faults
 from jobgen.features.helm.open_values import settle_open_values
-from jobgen.features.helm.refusals import FAILS, read_refusal, report_fault, report_refusal, report_stopped
+from jobgen.features.helm.refusals import FAILS, Refusal, read_refusal, report_fault, report_refusal, report_stopped
 from jobgen.features.helm.run_helm import Helm
-from jobgen.features.helm.stage import list_arguments, render, render_with_marks
+from jobgen.features.helm.stage import list_arguments, render, render_invalid, render_with_marks
 from jobgen.features.helm.uses import Part, Use
+from jobgen.features.helm.value_reads import Place
 from jobgen.features.helm.value_schema import find_violations
 from jobgen.k8s.nodes import get_path
 from jobgen.model import budget
 from jobgen.model.budget import FREE_FILE_STEPS, RUN, Work, charge
 from jobgen.model.data import Location, Node, value_of
 from jobgen.model.finding import Finding, Related
+from jobgen.recognize.charts import ChartOfKustomization
 from jobgen.rendering.file_secrets import read_masked
 from jobgen.rendering.redact import hide_quoted
-from jobgen.repo.files import Build, Built, BuiltObject, File
+from jobgen.repo.files import Built, BuiltObject, File
 
 _FREE_SECONDS = 1.5
 """The time of the processor in which helm renders almost all charts."""
@@ -32,17 +36,26 @@ _STEPS_PER_SECOND = 500_000
 _STOPPED_STEPS = 1_900_000
 """What a chart costs the run that helm could not render in its time, and the most that one costs."""
 _BYTES_PER_STEP = 20
+_MAX_NAMED = 3
+"""The templates of an archive that a note names."""
 
 
-class ChartBuild(Build):
+class ChartBuild(ChartOfKustomization):
     """What helm makes of a use of a chart."""
 
-    def __init__(self, use: Use, helm: Helm, *, is_installed: bool = True) -> None:
-        """Start with a use; helm is started when the objects are asked for."""
+    def __init__(
+        self, use: Use, helm: Helm, *, is_installed: bool = True, judged: Collection[str] = frozenset()
+    ) -> None:
+        """Start with a use; helm is started when the objects are asked for.
+
+        Files of `crds/` that are `judged` by themselves are left out: helm changes nothing in them.
+        """
         super().__init__(use.by.file if use.by else use.chart.metadata_file)
         self.use = use
         self.release = use.release_of(is_installed=is_installed)
         self._helm = helm
+        self._judged = sorted(use.chart.origins[path] for path in use.chart.files if is_crd(path)) if judged else []
+        self._judged = [path for path in self._judged if path in judged]
         self._secrets = File("")
 
     def read(self) -> bytes:
@@ -59,6 +72,7 @@ class ChartBuild(Build):
             inputs,
             list_arguments(self.use),
             sorted(part.value for part in self.use.without),
+            self._judged,
             self.use.by,
             self.use.is_definite,
             self.use.is_replaced,
@@ -89,11 +103,30 @@ class ChartBuild(Build):
                 return Built((), ())
             # What is not there may be in a chart that must be downloaded; one finding names all of these.
             is_known = not use.chart.missing or (refusal.rule == FAILS and refusal.is_unreadable)
-            return Built((), (report_refusal(use, refusal),) if is_known else ())
+            if not is_known:
+                return Built((), ())
+            written = self._find_invalid(refusal) if refusal.is_not_yaml else None
+            return Built((), (report_refusal(use, refusal, written),))
         charge(Work.CHART, len(rendered.output) // _BYTES_PER_STEP)
         objects, findings = self._read(split_output(rendered.output, use.chart), marked)
         self._secrets = _collect_secrets(objects)
         return Built(objects, findings)
+
+    def _find_invalid(self, refusal: Refusal) -> Place | None:
+        """Return the line of a template that writes what is not YAML; None if it is not certain."""
+        output, marked = render_invalid(self.use, self._helm)
+        path = self.use.chart.sources.get(refusal.path)
+        chunks = [each for each in split_output(output, self.use.chart) if each.path == path]
+        chunks = [each._replace(lines=lines) for each in chunks for lines in split_documents("\n".join(each.lines))]
+        locator = Locator(self.use, chunks, marked)
+        for number, chunk in enumerate(chunks):
+            faults = [each for each in read_masked(chunk.content, chunk.path).findings if each.rule == "yaml-syntax"]
+            if faults:
+                lines = locator.find_lines(number)
+                at = min(each.location.line for each in faults) - 1
+                origin = lines[at] if at < len(lines) else None
+                return origin.place if origin else None
+        return None
 
     def make_again(self) -> Sequence[BuiltObject]:
         """Return the objects that helm writes with the functions of the chart itself."""
@@ -105,8 +138,11 @@ class ChartBuild(Build):
     ) -> tuple[list[BuiltObject], list[Finding]]:
         locator = Locator(self.use, chunks, marked)
         objects: list[BuiltObject] = []
-        findings: list[Finding] = []
+        installed: list[BuiltObject] = []
+        findings = list(find_hook_faults(self.use, locator)) if marked else []
         for number, chunk in enumerate(chunks):
+            if self.use.chart.origins[chunk.path] in self._judged and is_crd(chunk.path):
+                continue
             source = read_masked(chunk.content, chunk.path)
             findings += (_move(each, locator, number) for each in source.findings if each.rule != "not-a-mapping")
             for position, document in enumerate(source.documents):
@@ -116,7 +152,13 @@ class ChartBuild(Build):
                 start = locator.find_document(chunk.path, str(data.get("kind") or ""))
                 trace = partial(locator.trace, number, position, start)
                 objects.append(BuiltObject(data, trace, start.file, len(objects), start))
-        return objects, findings
+                installed += [] if is_crd(chunk.path) else objects[-1:]
+        return objects, [*findings, *find_conflicts(self.use, installed)]
+
+    def owns(self, file: str) -> bool:
+        """Return True if a file is one of the chart, or of its values."""
+        files = (each.file.path for each in (*self.use.base, *self.use.values))
+        return file in self.use.chart.origins.values() or file in files
 
     def list_comments(self) -> Iterator[File]:
         """Return the templates whose comments suppress findings."""
@@ -125,8 +167,20 @@ class ChartBuild(Build):
     def select(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings, with one info instead of those about values that are set at installation."""
         certain = (each for each in super().select(findings) if not self._is_asked(each))
-        reported = hide_quoted(map(_note_document, certain), self._hidden)
+        noted = (self._note_archive(_note_document(each)) for each in certain)
+        reported = hide_quoted(noted, self._hidden)
         return reported if self.use.is_definite else settle_open_values(self.use, reported)
+
+    def _note_archive(self, finding: Finding) -> Finding:
+        """Return a finding about an object of an archive with a note that names the template."""
+        chart, place = self.use.chart, finding.location
+        if finding.object is None or not is_archive(place.file):
+            return finding
+        paths = [path for path in chart.templates if chart.origins[path] == place.file]
+        wrote = [path for path in paths if writes_kind(chart.templates[path], finding.object.kind)][:_MAX_NAMED]
+        names = " or ".join(f"`{path.partition('/')[2]}`" for path in wrote)
+        note = Related(place, f"{names} of the archive writes the object")
+        return finding._replace(related=(*finding.related, note)) if wrote else finding
 
     def _is_asked(self, finding: Finding) -> bool:
         """Return True for an old version that a template writes only where the cluster serves it."""
@@ -173,12 +227,16 @@ def _note_document(finding: Finding) -> Finding:
 
 def _move(finding: Finding, locator: Locator, number: int) -> Finding:
     """Return a finding about the text that helm printed, at the line of the template."""
+    related = tuple(each._replace(location=_find_line(each.location, locator, number)) for each in finding.related)
+    return finding._replace(location=_find_line(finding.location, locator, number), related=related, fix=None)
+
+
+def _find_line(location: Location, locator: Locator, number: int) -> Location:
     lines = locator.find_lines(number)
-    at = finding.location.line - 1
-    place = lines[at] if at < len(lines) else None
-    if place is None:
-        return finding._replace(location=Location(locator.use.chart.origins[locator.chunks[number].path]), fix=None)
-    return finding._replace(location=locator.place(place, ""), fix=None)
+    origin = lines[location.line - 1] if location.line <= len(lines) else None
+    if origin is None:
+        return Location(locator.use.chart.origins[locator.chunks[number].path])
+    return locator.place(origin.place, "")
 
 
 def _collect_secrets(objects: Iterable[BuiltObject]) -> File:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from jobgen.features.helm.uses import Use
@@ -13,7 +13,8 @@ from jobgen.schema.shipped_kinds import name_type
 from jobgen.schema.types_of_release import contains
 from jobgen.spec.overlay import Cluster
 
-_FOLDER = "crds"
+_OWN, _FOREIGN = "crds", "foreign"
+"""The folders of the kinds of operators that run jobs, and of others."""
 
 
 def set_cluster(uses: Sequence[Use], cluster: Cluster) -> list[Use]:
@@ -22,7 +23,7 @@ def set_cluster(uses: Sequence[Use], cluster: Cluster) -> list[Use]:
     if not (cluster.kubernetes or cluster.operators or asked):
         return list(uses)
     asks = bool(cluster.operators) and any(b"APIVersions" in content for content in uses[0].chart.files.values())
-    apis = (*(_list_apis(cluster) if asks else ()), *sorted(filter(_is_everywhere, asked)))
+    apis = (*(_list_apis(cluster, asked) if asks else ()), *sorted(filter(_is_everywhere, asked)))
     return [
         each._replace(kube_version=each.kube_version or cluster.kubernetes, api_versions=each.api_versions or apis)
         for each in uses
@@ -40,12 +41,15 @@ def may_be_missing(use: Use, api_version: str) -> bool:
     return api_version in use.chart.asked_apis
 
 
-def _list_apis(cluster: Cluster) -> Iterator[str]:
-    """Yield the versions and kinds of the declared operators, as helm names them."""
+def _list_apis(cluster: Cluster, asked: Collection[str]) -> Iterator[str]:
+    """Yield the versions and kinds of the declared operators, as helm names them: of some, only what is asked for."""
+    groups = {each.partition("/")[0] for each in asked}
+    folders = [(_OWN, group) for group in list_shipped_schemas(_OWN)]
+    folders += [(_FOREIGN, group) for group in list_shipped_schemas(_FOREIGN) if group in groups]
     found: dict[str, None] = {}
-    for group in list_shipped_schemas(_FOLDER):
-        for name in list_shipped_schemas(f"{_FOLDER}/{group}"):
-            known: dict[str, Any] = json.loads(read_shipped_schema(f"{_FOLDER}/{group}/{name}") or b"{}")
+    for folder, group in folders:
+        for name in list_shipped_schemas(f"{folder}/{group}"):
+            known: dict[str, Any] = json.loads(read_shipped_schema(f"{folder}/{group}/{name}") or b"{}")
             release = cluster.operators.get(known.get("operator", ""))
             if release is not None and contains(known["schema"], release):
                 found |= dict.fromkeys((known["apiVersion"], f"{known['apiVersion']}/{known['kind']}"))

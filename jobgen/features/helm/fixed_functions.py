@@ -1,7 +1,7 @@
 """Functions of templates that write something else each time, and what is written instead.
 
 Passwords, certificates, times: two renders of one chart would differ in them, so that each comparison of two states of
-a repository showed a change that nobody made.
+a repository showed a change that no commit has.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Rendered(NamedTuple):
 
     output: bytes = b""
     error: str = ""
-    """Why it rendered nothing; empty if it did."""
+    """Why it rendered nothing; empty if it did. What it printed with `--debug` may not be YAML."""
     stop: Stop | None = None
     """What it needed too much of, so that it did not end."""
     seconds: float = 0
@@ -93,7 +93,7 @@ def run_helm(helm: Helm, workspace: Path, arguments: Sequence[str]) -> Rendered:
     if done.returncode < 0 or len(printed) >= MAX_OUTPUT or _OUT_OF_MEMORY.search(message):
         return Rendered(stop=Stop.SIZE, seconds=seconds)
     if done.returncode:
-        return Rendered(error=message.strip() or "helm said nothing", seconds=seconds)
+        return Rendered(printed, error=message.strip() or "helm said nothing", seconds=seconds)
     return Rendered(printed, seconds=seconds)
 
 
