@@ -19,21 +19,22 @@ _JOINED = lazy_pattern(r"\\\r?\n[ \t]*")
 # A command, a variable that is set, or a folder that is entered.
 _STATEMENT = lazy_pattern(
     r"\b(?P<helm>helm[ \t]+(?:install|upgrade|template)\b[^\n]*)"
-    r"|(?m:^)[ \t]*(?:\$[ \t]+)?(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)=(?P<value>[^\n]*)"
+    r"|(?m:^)[ \t]*(?:\$[ \t]+)?(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)(?:=|[ \t]*[:?]?=[ \t]*)(?P<value>[^\n]*)"
     r"|(?m:^)[ \t]*(?:\$[ \t]+)?cd[ \t]+(?P<folder>[^\s;&|]+)"
 )
 _TOP = lazy_pattern(r"[\"']?(?:\$\(|`)git rev-parse --show-toplevel(?:\)|`)[\"']?\Z")
+_PAGES = (".md", ".mdx", ".rst", ".txt", ".adoc", ".ipynb")
 _MAX_COMMANDS = 1_000
 _MAX_LINE = 4_000
 _MAX_TEXT = 200_000
 _ENDS = ("&&", "||", "|", ";", ">", "`")
 _FILE_OPTIONS = ("-f", "--values")
 _SET_OPTIONS = ("--set", "--set-string", "--set-json", "--set-literal")
-_VARIABLE = lazy_pattern(r"\$(?:(\w+)|\{(\w+)[^{}]*\})|<([\w -]+)>")
-_FIRST_VARIABLE = lazy_pattern(r"\$(?:(\w+)|\{(\w+)\})(?=/|\Z)")
+_VARIABLE = lazy_pattern(r"\$(?:(\w+)|[({](\w+)[^(){}]*[)}])|<([\w -]+)>")
+_FIRST_VARIABLE = lazy_pattern(r"\$(?:(\w+)|[({](\w+)[)}])(?=/|\Z)")
 
 
-class _Place(NamedTuple):
+class Folders(NamedTuple):
     """Where a command is run, as far as the text before it tells."""
 
     tree: FileTree
@@ -79,11 +80,17 @@ class _Place(NamedTuple):
         if found is not None:
             self.variables[name] = found
 
-    def enter(self, text: str) -> _Place:
+    def enter(self, text: str) -> Folders:
         """Return the place after `cd`; a folder that is not here is probably that of the repository itself."""
         found = self.find(text.strip("\"'"))
         start = self.top if found is None else "" if found == "." else found
         return self._replace(folders=tuple(dict.fromkeys((start, self.page, self.top))))
+
+
+def make_folders(tree: FileTree, above: str, path: str) -> Folders:
+    """Return where the commands of a page are run."""
+    page = posixpath.dirname(path)
+    return Folders(tree, above, page, (page,), {}).enter(".")
 
 
 def list_commands(tree: FileTree, above: str) -> dict[str, list[Use]]:
@@ -95,26 +102,36 @@ def list_commands(tree: FileTree, above: str) -> dict[str, list[Use]]:
         text = tree.read(path).content[:_MAX_TEXT].decode("utf-8", "replace")
         if "helm" not in text:
             continue
-        page = posixpath.dirname(path)
-        place = _Place(tree, above, page, (page,), {})
-        place = place.enter(".")
-        for match in _STATEMENT.finditer(_JOINED.sub(" ", text)):
+        place = make_folders(tree, above, path)
+        joined = _JOINED.sub(lambda match: " " * len(match[0]), text)
+        for match in _STATEMENT.finditer(joined):
             if match["name"]:
                 place.set(match["name"], match["value"])
             elif match["folder"]:
                 place = place.enter(match["folder"])
             elif len(match["helm"]) < _MAX_LINE and count < _MAX_COMMANDS:
                 count += 1
-                use = _read_command(match["helm"], place, charts, path)
+                # In a text in quotes, such as a step of Jenkins, the command ends with them.
+                quote = joined[match.start() - 1 : match.start()]
+                line = match["helm"].partition(quote)[0] if quote in ("'", '"', "`") else match["helm"]
+                use = _read_command(line, place, charts, path)
+                use = use and use._replace(places=tuple(_locate_options(use, text, path, match.span("helm"))))
                 if use:
                     found.setdefault(use.chart.folder, []).append(use)
     return found
 
 
+def _locate_options(use: Use, text: str, path: str, span: tuple[int, int]) -> Iterator[Location]:
+    """Yield where the options of a command stand in a page."""
+    for argument in use.options[1::2]:
+        at = max(text.find(argument.partition("=")[0], *span), span[0])
+        yield Location(path, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+
+
 class _Command:
     """The options of a command as they are read."""
 
-    def __init__(self, place: _Place) -> None:
+    def __init__(self, place: Folders) -> None:
         self.place = place
         self.positional: list[str] = []
         self.values: list[Values] = []
@@ -153,7 +170,7 @@ def _name_variable(match: re.Match[str]) -> str:
     return (match[1] or match[2] or match[3]).lower().replace("_", "-").replace(" ", "-").strip("-") or "value"
 
 
-def _read_command(line: str, place: _Place, charts: dict[str, Chart], page: str) -> Use | None:
+def _read_command(line: str, place: Folders, charts: dict[str, Chart], page: str) -> Use | None:
     """Return the use of a chart by a command; None if its chart is not here, or it cannot be read."""
     try:
         words = shlex.split(line, comments=True)
@@ -169,8 +186,10 @@ def _read_command(line: str, place: _Place, charts: dict[str, Chart], page: str)
     folder = "" if folder == "." else folder
     chart = charts.setdefault(folder, Chart(place.tree.source, folder))
     release = name_release(chart, names[0] if len(names) == 2 else "")
-    given = (tuple(command.values), tuple(command.options), tuple(command.inputs), tuple(command.open))
-    return Use(chart, release, "", *given, Location(page), is_definite=not command.options)
+    given = (tuple(command.values), tuple(command.options), (), tuple(command.inputs), tuple(command.open))
+    # Who follows a page fills values in before, as the page says in words.
+    is_definite = not command.options and not page.endswith(_PAGES)
+    return Use(chart, release, "", *given, Location(page), is_definite=is_definite)
 
 
 _FLAGS = frozenset(

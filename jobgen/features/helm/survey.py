@@ -6,24 +6,28 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from jobgen.engine.programs import is_inside
 from jobgen.features.helm.build import ChartBuild
-from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart
+from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart, is_packaged
 from jobgen.features.helm.cluster_apis import set_cluster
 from jobgen.features.helm.commands import list_commands
 from jobgen.features.helm.metadata import find_metadata_faults
+from jobgen.features.helm.pipelines import list_pipeline_uses
 from jobgen.features.helm.refusals import UNJUDGED
 from jobgen.features.helm.releases import CHANGED, Releases, Unjudged, list_releases
 from jobgen.features.helm.run_helm import Helm, find_helm
 from jobgen.features.helm.stage import list_arguments
+from jobgen.features.helm.subcharts import Optional, list_optional
 from jobgen.features.helm.unread_values import find_unread
-from jobgen.features.helm.uses import Use, Values, list_own_uses, name_release
+from jobgen.features.helm.uses import Use, Values, is_values_file, list_own_uses, name_release
+from jobgen.features.helm.value_schema import check_values
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related, Severity, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import CHART, RENDERED_CHART, VALUES_FILE, Taken
 from jobgen.recognize.charts import ChartSurvey
 from jobgen.recognize.gitops_objects import GitOpsTree
-from jobgen.recognize.tree import ChartOptions, list_folders
+from jobgen.recognize.tree import ChartOptions, FileTree, list_folders
 from jobgen.repo.files import FileEntry, note_findings
 from jobgen.spec.overlay import Cluster
 
@@ -32,6 +36,7 @@ _MAX_USES = 20
 _MAX_NAMED = 5
 _VALUES_FILE = lazy_pattern(r"values[^/]*\.ya?ml\Z")
 _NO_HELM = "helm is not on PATH"
+_OWN_HELM = "the helm on PATH is a file of this repository, which a change could replace"
 
 
 def survey_charts(
@@ -54,14 +59,18 @@ def survey_charts(
     charts = [each for each in charts if each.metadata_file not in refused]
     left_out = _note_unjudged([each for each in releases.unjudged if each.location.file in own])
     known = [note_findings(f"{path}/metadata", found) for path, found in refused.items()]
-    known += _check_values(charts, uses)
+    known += [*_check_values(charts, uses), *_note_archives(tree, options.archives)]
     described = {path: Taken(CHART, "helm cannot read its metadata") for path in refused}
     helm = find_helm() if options.has_tool else None
-    if helm is None:
-        found = _leave_out(charts, _NO_HELM if options.has_tool else "this command starts no other program")
+    why = _explain(helm, options)
+    if helm is None or why:
+        found = _leave_out(charts, why)
+        known += _check_schemas(charts, uses)
         taken = {**found.taken, **described}
         return found._replace(entries=[*found.entries, *left_out, *known], taken=taken, folders=folders)
     entries = [*_note_remote(charts), *left_out, *known]
+    described |= _list_read(charts, own)
+    inflated_uses = [use for several in releases.inflated.values() for use in several]
     cluster = options.find_cluster() if options.find_cluster else Cluster()
     for chart in charts:
         if chart.is_library:
@@ -72,19 +81,49 @@ def survey_charts(
         if len(own_uses) > _MAX_USES:
             entries.append(_note_limit(chart, len(own_uses)))
             own_uses = own_uses[:_MAX_USES]
-        count = pluralize(len(own_uses), "release")
-        described[chart.metadata_file] = Taken(RENDERED_CHART, f"helm renders it; it is checked in {count}")
-        if not own_uses:
-            described[chart.metadata_file] = Taken(CHART, CHANGED)
-        if chart.missing:
-            described[chart.metadata_file] = Taken(CHART, "it needs charts that must be downloaded")
+        described[chart.metadata_file] = _describe(chart, own_uses, inflated_uses)
         listed = (each.file.path for use in own_uses for each in (*use.base, *use.values) if each.data is None)
         for path in (chart.join(VALUES), chart.join(SCHEMA), *listed):
             if path in own and around.tree.exists(path):
                 described[path] = Taken(VALUES_FILE, f"values of the chart `{chart.name}`")
-        entries += _make_entries(own_uses, helm)
+        entries += _make_entries(own_uses, helm, around.objects)
+    entries += _note_optional([(each, uses[each.folder]) for each in charts if not (each.is_library or each.fault)])
     judged = releases.judged if not options.values else frozenset()
-    return ChartSurvey(entries, described, folders, judged)
+    inflated = {
+        path: [ChartBuild(use, helm) for use in set_cluster(several, cluster)]
+        for path, several in releases.inflated.items()
+    }
+    return ChartSurvey(entries, described, folders, judged, inflated)
+
+
+def _list_read(charts: Sequence[Chart], own: frozenset[str]) -> dict[str, Taken]:
+    """Return the files that templates write, which are not applied by themselves."""
+    read = Taken(RENDERED_CHART, "a template of the chart reads it")
+    users = [each for each in charts if any(b".Files" in content for content in each.files.values())]
+    return {
+        path: read
+        for each in users
+        for path in own
+        if path.startswith(each.join("")) and each.reads_file(path.removeprefix(each.join("")))
+    }
+
+
+def _explain(helm: Helm | None, options: ChartOptions) -> str:
+    """Return why no chart is rendered; empty if all of them are."""
+    if helm is None:
+        return _NO_HELM if options.has_tool else "this command starts no other program"
+    return _OWN_HELM if is_inside(helm.path, options.home) else ""
+
+
+def _describe(chart: Chart, own_uses: Sequence[Use], inflated: Sequence[Use]) -> Taken:
+    """Return what the metadata of a chart is taken for."""
+    if chart.missing:
+        return Taken(CHART, "it needs charts that must be downloaded")
+    if own_uses:
+        return Taken(RENDERED_CHART, f"helm renders it; it is checked in {pluralize(len(own_uses), 'release')}")
+    if any(use.chart.folder == chart.folder for use in inflated):
+        return Taken(RENDERED_CHART, "it is checked in the builds of kustomizations")
+    return Taken(CHART, CHANGED)
 
 
 def _find_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str]) -> list[Chart]:
@@ -117,22 +156,46 @@ def _list_uses(
 ) -> dict[str, list[Use]]:
     """Return the uses of charts, by their folders: of those that are linted, and those that linted files release."""
     around = tree.around
+    linted = {each.folder: each for each in charts}
     may_use = charts or any(_VALUES_FILE.search(path) for path in own)
     commands = list_commands(around.tree, around.above) if may_use else {}
+    for use in list_pipeline_uses(around.tree, around.above) if may_use else ():
+        commands.setdefault(use.chart.folder, []).append(use)
     uses = {each.folder: list_own_uses(each, around.tree, commands.get(each.folder, ())) for each in charts}
     for use in (*releases.uses, *(use for several in commands.values() for use in several)):
         is_command = use.by is not None and not use.sources
-        if use.chart.folder in uses and not is_command:
+        if use.chart.folder in linted and not is_command:
             before = (each._replace(is_replaced=each.by is None) for each in uses[use.chart.folder])
             uses[use.chart.folder] = [*before, use]
-        elif use.chart.folder not in {each.folder for each in charts} and not own.isdisjoint(_list_files(use)):
+        elif use.chart.folder not in linted and not own.isdisjoint(_list_files(use)):
             # A release is judged if its chart is linted, or what says how it is released.
             uses.setdefault(use.chart.folder, []).append(use)
     for folder in {each for several in releases.kustomized.values() for each in several}:
         if folder in uses:
             # Nothing is installed with the values of the chart alone, or with files that the kustomization names.
             uses[folder] = [use for use in uses[folder] if use.by is not None]
+    for folder, chart in linted.items():
+        uses[folder] = _select_named(_try_values(chart, around.tree, own, uses[folder]), own)
     return uses
+
+
+def _select_named(uses: Sequence[Use], own: frozenset[str]) -> list[Use]:
+    """Return the uses of a chart that read a linted file, if none of these is a part of the chart itself."""
+    if uses and uses[0].chart.metadata_file in own:
+        return list(uses)
+    named = [use for use in uses if not own.isdisjoint(_list_files(use))]
+    parts = [path for use in uses[:1] for path in use.chart.origins.values()]
+    return named if named and own.isdisjoint(parts) else list(uses)
+
+
+def _try_values(chart: Chart, tree: FileTree, own: frozenset[str], uses: Sequence[Use]) -> list[Use]:
+    """Return the uses of a chart, with one for each named file of values that no other use reads."""
+    if chart.metadata_file in own:
+        return list(uses)
+    read = {path for use in uses for path in _list_files(use)}
+    beside = sorted(path for path in own if posixpath.dirname(path) == chart.folder and path not in read)
+    tried = (path for path in beside if is_values_file(path) and posixpath.basename(path) != VALUES)
+    return [*uses, *(Use(chart, name_release(chart), values=(Values(tree.read(path)),)) for path in tried)]
 
 
 def _list_files(use: Use) -> Iterator[str]:
@@ -153,11 +216,11 @@ def _sort_uses(uses: Sequence[Use]) -> list[Use]:
     return list(unique.values())
 
 
-def _make_entries(uses: Sequence[Use], helm: Helm) -> Iterator[FileEntry]:
+def _make_entries(uses: Sequence[Use], helm: Helm, judged: frozenset[str]) -> Iterator[FileEntry]:
     seen: Counter[str] = Counter()
     installed = _select_installed(uses)
     for use in uses:
-        build = ChartBuild(use, helm, is_installed=use in installed)
+        build = ChartBuild(use, helm, is_installed=use in installed, judged=judged)
         # The folder of the chart says whose objects they are.
         path = posixpath.normpath(posixpath.join(use.chart.folder or ".", use.name))
         seen[path] += 1
@@ -182,6 +245,15 @@ def _check_values(charts: Sequence[Chart], uses: Mapping[str, Sequence[Use]]) ->
         unread = find_unread(chart, uses[chart.folder], shared) if not chart.fault else []
         if unread:
             yield note_findings(f"{chart.metadata_file}/values", unread)
+
+
+def _check_schemas(charts: Sequence[Chart], uses: Mapping[str, Sequence[Use]]) -> Iterator[FileEntry]:
+    """Yield the findings about values that a schema refuses, of charts that helm does not render."""
+    for chart in charts:
+        known = _sort_uses(uses[chart.folder])[:_MAX_USES] if not (chart.fault or chart.is_library) else []
+        found = dict.fromkeys(each for use in known for each in check_values(use))
+        if found:
+            yield note_findings(f"{chart.metadata_file}/schema", list(found))
 
 
 def _note_limit(chart: Chart, count: int) -> FileEntry:
@@ -232,6 +304,36 @@ def _note_remote(charts: Sequence[Chart]) -> list[FileEntry]:
         "`helm dependency build` downloads them"
     )
     return [_make_note(message, remote)]
+
+
+def _note_optional(charts: Sequence[tuple[Chart, Sequence[Use]]]) -> list[FileEntry]:
+    """Return one info about all charts in others that no values turn on: nothing of them is rendered."""
+    found: list[tuple[Chart, Optional]] = []
+    for chart, uses in charts:
+        found += ((chart, each) for each in list_optional(chart, uses))
+    if not found:
+        return []
+    names = dict.fromkeys(f"`{each.name}`{f' (`{each.switch}`)' if each.switch else ''}" for _, each in found)
+    what = "1 optional Helm chart was" if len(found) == 1 else f"{len(found)} optional Helm charts were"
+    them = "it" if len(found) == 1 else "them"
+    message = f"{what} not checked, because no values here turn {them} on: {_list_names(list(names))}"
+    places = list(dict.fromkeys(Location(chart.metadata_file) for chart, _ in found))
+    related = tuple(Related(place, "another one") for place in places[1 : 1 + _MAX_NAMED])
+    note = Finding(UNJUDGED, "meta", Severity.INFO, message, places[0], related=related, cause="not installed")
+    return [note_findings(f"{places[0].file}/optional", [note])]
+
+
+def _note_archives(tree: GitOpsTree, paths: Sequence[str]) -> list[FileEntry]:
+    """Return one info about packaged charts, which are copies of charts or have no source here."""
+    packaged = [path for path in paths if is_packaged(tree.read(path).content)]
+    if not packaged:
+        return []
+    was, them = ("was", "it") if len(packaged) == 1 else ("were", "them")
+    what = pluralize(len(packaged), "packaged Helm chart")
+    message = f"{what} {was} not checked; unpack {them} with `tar -xzf`, and lint the folder"
+    related = tuple(Related(Location(path, 0), "another one") for path in packaged[1 : 1 + _MAX_NAMED])
+    found = Finding(UNJUDGED, "meta", Severity.INFO, message, Location(packaged[0], 0), related=related)
+    return [note_findings(f"{packaged[0]}/packages", [found])]
 
 
 def _make_note(message: str, charts: Sequence[Chart]) -> FileEntry:

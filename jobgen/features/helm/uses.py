@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from jobgen.features.helm.charts import VALUES, Chart
-from jobgen.model.data import Location, ValidFields
+from jobgen.model.data import Location, TracedKey, TracedScalar, ValidFields, untraced
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.tree import FileTree
@@ -30,6 +31,38 @@ class Values(NamedTuple):
     """True if a Secret has them: nothing shows them."""
 
 
+_KEYS = lazy_pattern(r"[^.\[\]\\=,{}]+(?:\.[^.\[\]\\=,{}]+)*\Z")
+_INTEGER = lazy_pattern(r"(?:0|-?[1-9]\d{0,17})\Z")
+_SIGNS = frozenset("{},\\")
+
+
+def is_plain(name: str, text: str) -> bool:
+    """Return True if `--set` sets a field to a text as it stands."""
+    return _KEYS.match(name) is not None and _SIGNS.isdisjoint(text)
+
+
+def set_at(name: str, leaf: TracedScalar, at: Location | None = None, *, is_exact: bool = False) -> Values | None:
+    """Return a value as the values that set it at a path; None if the path is not plain, or the value if not exact.
+
+    `at` is where the path stands.
+    """
+    if not is_plain(name, "" if is_exact else str(leaf.value)):
+        return None
+    data: Any = leaf
+    for key in reversed(name.split(".")):
+        data = {TracedKey.at(key, at or leaf.location): data}
+    return Values(File(leaf.location.file, json.dumps(untraced(data)).encode("utf-8", "surrogatepass")), data)
+
+
+def read_typed(text: str) -> Any:
+    """Return the value that `--set` reads from a text."""
+    words = {"true": True, "false": False, "null": None}
+    lowered = text.lower()
+    if lowered in words:
+        return words[lowered]
+    return int(text) if _INTEGER.match(text) else text
+
+
 class Part(Enum):
     """A part of what a chart installs that a release can leave out."""
 
@@ -47,6 +80,8 @@ class Use(NamedTuple):
     values: tuple[Values, ...] = ()
     options: tuple[str, ...] = ()
     """`--set` and the like, each with its argument."""
+    places: tuple[Location, ...] = ()
+    """Where the options stand."""
     inputs: tuple[File, ...] = ()
     """The files that the options name."""
     open: tuple[str, ...] = ()
@@ -63,8 +98,21 @@ class Use(NamedTuple):
     """The files of the objects that say what is released."""
     kube_version: str = ""
     api_versions: tuple[str, ...] = ()
+    is_merged: bool = False
+    """True if what installs it applies each object by itself, as Argo CD does."""
     without: frozenset[Part] = frozenset()
     """What of the chart is not installed."""
+
+    @property
+    def given(self) -> Iterator[Values]:
+        """The options that set plain fields, as values."""
+        # Those of objects have no places: they are no plain fields.
+        for name, argument, place in zip(self.options[::2], self.options[1::2], self.places, strict=False):
+            path, sign, text = argument.partition("=")
+            if name in ("--set", "--set-string") and sign and path not in self.open:
+                value: Any = text if name == "--set-string" else read_typed(text)
+                found = set_at(path, TracedScalar(value, place))
+                yield from [found] if found else []
 
     @property
     def name(self) -> str:
@@ -77,19 +125,20 @@ class Use(NamedTuple):
         own = self.chart.join(VALUES)
         files = dict.fromkeys(each.file.path for each in (*self.base, *self.values) if each.file.path != own)
         by = self.by.file if self.by else ""
-        return Release(self.chart.folder, self.release, self.namespace, tuple(files), by, is_installed)
+        known = (self.chart.folder, self.release, self.namespace, tuple(files), by)
+        return Release(*known, is_installed, is_declared=bool(self.sources))
 
 
 def list_own_uses(chart: Chart, tree: FileTree, commands: Sequence[Use]) -> list[Use]:
     """Return the uses of a chart by its folder and by commands."""
     default = Use(chart, name_release(chart))
     # Commands with the same files of values are variants of one release.
-    commands = list({each.values: each for each in reversed(commands)}.values())
+    commands = list({tuple(one.file for one in each.values): each for each in reversed(commands)}.values())
     if any(each.options for each in commands):
-        # The documented commands never use the defaults alone.
-        return [each for each in commands if each.options]
+        # What is documented never uses the defaults alone.
+        return [each for each in commands if each.options or each.values]
     beside = (default._replace(values=(Values(file),)) for file in _find_values_files(chart, tree))
-    return list(dict.fromkeys((default, *commands, *beside)))
+    return [default, *commands, *beside]
 
 
 def name_release(chart: Chart, wanted: str = "") -> str:
@@ -102,8 +151,13 @@ def _find_values_files(chart: Chart, tree: FileTree) -> Iterator[File]:
     """Yield the values files beside a chart that a page or script names."""
     for path in tree.list_beside(chart.metadata_file):
         name = posixpath.basename(path)
-        if name != VALUES and _VALUES_FILE.match(name) and tree.find_mention(path, name.encode()):
+        if name != VALUES and is_values_file(path) and tree.find_mention(path, name.encode()):
             yield tree.read(path)
+
+
+def is_values_file(path: str) -> bool:
+    """Return True if a file has the name of one with values."""
+    return _VALUES_FILE.match(posixpath.basename(path)) is not None
 
 
 def merge_values(fields: Mapping[str, Any], over: Mapping[str, Any]) -> ValidFields:
