@@ -16,6 +16,24 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{na
 
 # The files, and the findings: file, line, rule, and a part of the message.
 CASES = {
+    "a patch that is a resource, too": (
+        {
+            "kustomization.yaml": "resources:\n- base\n- change.yaml\npatches:\n- path: change.yaml\n",
+            "change.yaml": PATCH.replace("webb", "web"),
+            "base/kustomization.yaml": "resources: [web.yaml]\n",
+            "base/web.yaml": SERVICE,
+        },
+        [("kustomization.yaml", 3, "kustomization-id-conflict", "`change.yaml` is a patch, and as a resource it adds")],
+    ),
+    "a patch that is only a resource": (
+        {
+            "kustomization.yaml": "resources:\n- change.yaml\n- base\n",
+            "change.yaml": PATCH.replace("webb", "web"),
+            "base/kustomization.yaml": "resources: [web.yaml]\n",
+            "base/web.yaml": SERVICE,
+        },
+        [("kustomization.yaml", 2, "kustomization-id-conflict", "list the file in `patches`: `- path: change.yaml`")],
+    ),
     "a missing file": (
         {"kustomization.yaml": "resources:\n- web.yaml\n- job.yaml\n", "web.yaml": SERVICE},
         [("kustomization.yaml", 3, "kustomization-file-missing", "`job.yaml` does not exist; correct the path")],

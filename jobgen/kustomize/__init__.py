@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jobgen.kustomize.tree import Plan, SourceTree, Tool
 
 if TYPE_CHECKING:
     from jobgen.kustomize.builder import Build
+    from jobgen.repo.files import BuiltObject
 
 # Modules that build are imported in functions: most folders have no kustomization.
 
@@ -23,11 +25,19 @@ def plan(tree: SourceTree, kustomizations: Iterable[str]) -> Plan:
     return plan_kustomizations(tree, named)
 
 
-def build(tree: SourceTree, root: str, tool: Tool | None = None) -> Build:
-    """Build the kustomization file at a path; the tool is started only for one that jobgen says it cannot build."""
+def build(
+    tree: SourceTree,
+    root: str,
+    tool: Tool | None = None,
+    charts: Mapping[str, Callable[[], Sequence[BuiltObject]]] = MappingProxyType({}),
+) -> Build:
+    """Build the kustomization file at a path; the tool is started only for one that jobgen says it cannot build.
+
+    `charts` render the charts of kustomizations, by their paths.
+    """
     from jobgen.kustomize.builder import build_own
 
-    own = build_own(tree, root)
+    own = build_own(tree, root, charts)
     if tool is None or not own.is_left_to_tool:
         return own
     from jobgen.kustomize.tool import use_tool

@@ -8,9 +8,9 @@ objects are updated at the end. What cannot be built is named, and the rest is b
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize import transformers
@@ -87,6 +87,10 @@ class Build(NamedTuple):
         return bool(self.unbuilt) and needs_only_files and not self.is_refused and not self.errors
 
 
+Charts: TypeAlias = Mapping[str, Callable[[], Sequence[BuiltObject]]]
+"""What renders the charts of kustomizations, by their paths."""
+
+
 class _Accumulator:
     """The objects that are built so far, and the configurations and variables that belong to them."""
 
@@ -97,9 +101,9 @@ class _Accumulator:
         self.variables: list[Any] = []
 
 
-def build_own(tree: SourceTree, root: str) -> Build:
-    """Build a kustomization without another program."""
-    builder = _Builder(tree, root)
+def build_own(tree: SourceTree, root: str, charts: Charts = MappingProxyType({})) -> Build:
+    """Build a kustomization without another program; `charts` render the charts of kustomizations, by their paths."""
+    builder = _Builder(tree, root, charts)
     try:
         with RUN.begin_file():
             resources = builder.build()
@@ -111,14 +115,19 @@ def build_own(tree: SourceTree, root: str) -> Build:
     )
     findings = tuple(dict.fromkeys(builder.findings))
     files, needs_tool = frozenset(builder.files), frozenset(builder.needs_tool)
-    charts = dict(builder.charts)
-    return Build(root, objects, findings, tuple(builder.unbuilt), files, needs_tool=needs_tool, charts=charts)
+    named = dict(builder.charts)
+    return Build(root, objects, findings, tuple(builder.unbuilt), files, needs_tool=needs_tool, charts=named)
+
+
+def _copy_built(built: BuiltObject) -> Resource:
+    return Resource(copy_containers(built.traced), built.file, built.position, built.location)
 
 
 class _Builder:
-    def __init__(self, tree: SourceTree, root: str) -> None:
+    def __init__(self, tree: SourceTree, root: str, rendered: Charts) -> None:
         self.tree = tree
         self.root = root
+        self.rendered = rendered
         self.findings: list[Finding] = []
         self.unbuilt: dict[str, None] = {}
         self.needs_tool: set[str] = set()
@@ -174,7 +183,7 @@ class _Builder:
         own = into if kustomization.is_component else _Accumulator()
         for item in kustomization.items("resources", "bases"):
             self.add_resource(kustomization, item, own)
-        self.drop_conflicts(own)
+        self.drop_conflicts(own, kustomization)
         self.configure(kustomization, own)
         self.run_generators(kustomization, own)
         for item in kustomization.items("components"):
@@ -331,8 +340,9 @@ class _Builder:
             path = resolve_path(self.tree, folder, other)
             if other and path is not None and path != folder and self.tree.exists(path):
                 return f"did you mean `{other}`?"
-        known = sorted(each for each in self.files if posixpath.dirname(each) == folder)
-        closest = find_closest(text, [posixpath.relpath(each, folder or ".") for each in known], 0.8)
+        # Another extension is another file.
+        known = sorted(each for each in self.tree.list_names(folder)[:_MOST_NAMES] if each.endswith(extension))
+        closest = find_closest(text, known, 0.8)
         return f"did you mean `{closest}`?" if closest else ""
 
     def find_below(self, folder: str, name: str) -> str:
@@ -361,7 +371,7 @@ class _Builder:
         for item in kustomization.items("crds"):
             self.read(kustomization, "crds", item)
         for field in ("helmCharts", "helmChartInflationGenerator"):
-            if kustomization.fields.get(field):
+            if kustomization.fields.get(field) and (field != "helmCharts" or kustomization.path not in self.rendered):
                 sentence = f"`{field}` of `{kustomization.path}` needs helm"
                 self.cannot_build(sentence)
                 if field == "helmCharts":
@@ -400,6 +410,11 @@ class _Builder:
                 self.report(problems)
                 if made is not None:
                     self.absorb(made, item, into)
+        if kustomization.path in self.rendered:
+            built = self.rendered[kustomization.path]()
+            self.has_gaps = self.has_gaps or not built
+            into.resources += map(_copy_built, built)
+            charge(Work.BUILD, _OBJECT_STEPS * len(built))
 
     def absorb(self, made: Resource, item: Any, into: _Accumulator) -> None:
         """Add a generated object, or merge it into the one with its name."""
@@ -516,8 +531,11 @@ class _Builder:
 
     # Objects and findings
 
-    def drop_conflicts(self, into: _Accumulator) -> None:
-        """Keep the first of objects with the same identity; kustomize refuses a second one."""
+    def drop_conflicts(self, into: _Accumulator, kustomization: Kustomization | None = None) -> None:
+        """Keep the first of objects with the same identity; kustomize refuses a second one.
+
+        A file that the kustomization lists beside a base with its object, or in its patches, is meant as a patch.
+        """
         known: dict[Id, Resource] = {}
         for resource in into.resources:
             first = known.setdefault(resource.id, resource)
@@ -526,8 +544,34 @@ class _Builder:
             same = first.file == resource.file and first.location == resource.location
             how = "is listed twice; list it once" if same else "is in this build twice; remove one of them"
             related = () if same else (Related(first.location, "the other one"),)
+            misplaced = (
+                self.find_misplaced_patch(kustomization, first, resource) if kustomization and not same else None
+            )
+            if misplaced is not None:
+                self.add_finding("kustomization-id-conflict", *misplaced, related=related)
+                continue
             self.add_finding("kustomization-id-conflict", f"{resource.id} {how}", resource.location, related=related)
         into.resources = list(known.values())
+
+    def find_misplaced_patch(
+        self, kustomization: Kustomization, first: Resource, second: Resource
+    ) -> tuple[str, Node] | None:
+        """What to say of an entry of `resources` that is a patch of an object from elsewhere, and the entry."""
+        folder = kustomization.folder
+        listed = {resolve_path(self.tree, folder, text_of(item)): item for item in kustomization.items("resources")}
+        direct = [each for each in (second, first) if each.file in listed]
+        patches = {
+            resolve_path(self.tree, folder, text_of(item.get("path") if isinstance(item, dict) else item))
+            for item in kustomization.items("patches", "patchesStrategicMerge")
+        }
+        chosen = [each for each in direct if each.file in patches] or (direct if len(direct) == 1 else [])
+        if len(chosen) != 1:
+            return None
+        item = listed[chosen[0].file]
+        if chosen[0].file in patches:
+            return f"`{text_of(item)}` is a patch, and as a resource it adds {second.id} twice; remove it here", item
+        advice = f"to change that object, list the file in `patches`: `- path: {text_of(item)}`"
+        return f"`{text_of(item)}` adds {second.id}, which another entry has already; {advice}", item
 
     def add_finding(
         self,

@@ -156,6 +156,22 @@ def check_replacements(node: Node, findings: list[Finding]) -> list[Any]:
     return [item for item in checked if isinstance(item, dict)]
 
 
+_OTHER_WORDS = {
+    ("images", "tag"): "newTag",
+    ("images", "image"): "name",
+    ("images", "newImage"): "newName",
+    ("images", "repository"): "newName",
+    ("patches", "file"): "path",
+    ("replicas", "replicas"): "count",
+    ("configMapGenerator", "file"): "files",
+    ("configMapGenerator", "data"): "literals",
+    ("secretGenerator", "file"): "files",
+    ("secretGenerator", "data"): "literals",
+    ("secretGenerator", "stringData"): "literals",
+}
+"""The fields that are meant by other words for them."""
+
+
 def _check_fields(data: Any, known: dict[str, Any], of: str, findings: list[Finding]) -> dict[str, Any]:
     """Return the fields of a mapping that are valid, by their documented names: kustomize ignores case."""
     folded = {name.lower(): name for name in known}
@@ -163,7 +179,7 @@ def _check_fields(data: Any, known: dict[str, Any], of: str, findings: list[Find
     for key, value in data.items():
         name = folded.get(key.lower())
         if name is None:
-            closest = find_closest(key, list(known))
+            closest = _OTHER_WORDS.get((of.strip("`"), str(key)), "") or find_closest(key, list(known))
             advice = f"did you mean `{closest}`?" if closest else "remove it"
             found = _error(f"{quote(key)} is not a field of {of}; {advice}", _locate(key))
             steps, is_safe = suggest_rename(key, list(known), data, takes_any_name)

@@ -17,7 +17,7 @@ from jobgen.model.data import Node, TracedList, TracedScalar, count_nodes, is_nu
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, suggest_name
+from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_name
 from jobgen.spec.json_patch import apply_json_patch, copy_containers
 
 # Merge a strategic merge patch into an object as kustomize does.
@@ -442,7 +442,7 @@ def _apply_to_target(resources: list[Resource], patch: Patch, schemas: Schemas |
     """Merge a patch, or apply its operations, to the objects that its target selects."""
     is_merge = not any(isinstance(document, list) for document in patch.documents)
     operations = [each for document in patch.documents if isinstance(document, list) for each in document]
-    faults = [_fail("an operation needs `op` and `path`; add them", each) for each in operations if not _is_valid(each)]
+    faults = [_fail(_describe_operation(each), each) for each in operations if not _is_valid(each)]
     if not faults and patch.target is None:
         faults = [_fail("a JSON patch needs a `target`; add it", patch.listed)]
     if is_merge and len(patch.documents) > 1:
@@ -554,6 +554,21 @@ def _is_valid(operation: Any) -> bool:
     return text_of(fields.get("op")) in _OPERATIONS and isinstance(value_of(fields.get("path")), str)
 
 
+_OTHER_OPERATIONS = {"append": "add", "change": "replace", "delete": "remove", "insert": "add", "set": "replace"}
+_OTHER_OPERATIONS |= {"update": "replace"}
+
+
+def _describe_operation(operation: Any) -> str:
+    """Say what is wrong with an operation."""
+    fields = as_mapping(operation)
+    op = text_of(fields.get("op"))
+    if not op or op in _OPERATIONS:
+        return "an operation needs `op` and `path`; add them"
+    meant = _OTHER_OPERATIONS.get(op.lower()) or find_meant(op, _OPERATIONS)
+    advice = f"write `{meant}`" if meant else f"write {list_alternatives(f'`{each}`' for each in _OPERATIONS)}"
+    return f"`op` is `{op}`, which is not an operation of a JSON patch; {advice}"
+
+
 def _report_unmatched(document: Any, patch: Patch, resources: Sequence[Resource]) -> Problem:
     wanted = identify(document)
     alike = [each.original_id for each in resources if each.original_id.kind == wanted.kind]
@@ -576,7 +591,8 @@ def _report_unused_target(target: Mapping[str, Any], resources: Sequence[Resourc
     wanted = text_of(target.get("name"))
     alike = [each for each in resources if text_of(target.get("kind")) in ("", each.kind)]
     same = next((each.namespace for each in alike if each.name == wanted and each.namespace), "")
-    hint = f"; the one of this name is in namespace `{same}`" if same else did_you_mean(wanted, [x.name for x in alike])
+    others = [each.name for each in alike if each.name != wanted]
+    hint = f"; the one of this name is in namespace `{same}`" if same else did_you_mean(wanted, others)
     node, kind = target.get("name", target), text_of(target.get("kind"))
     if not hint and kind and not alike and (meant := did_you_mean(kind, sorted({each.kind for each in resources}))):
         hint, node = meant, target["kind"]

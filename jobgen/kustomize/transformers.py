@@ -26,6 +26,7 @@ from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedScalar, is_null, location_of, value_of, with_value
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_key
 
@@ -167,10 +168,26 @@ def set_images(
                 yield f"`{field}` of `{kustomization.path}`: {error}"
                 continue
             if change.seen and not change.is_used:
-                hint = did_you_mean(change.name, sorted(change.seen)) or "; correct the name, or remove the entry"
+                meant = _find_image(change.name, change.seen)
+                hint = f"; did you mean `{meant}`?" if meant else ""
+                # The only image of a build need not be as similar.
+                hint = hint or (did_you_mean(change.name, [*change.seen]) if len(change.seen) == 1 else "")
+                hint = hint or "; correct the name, or remove the entry"
                 message = f"no image of this build is `{change.name}`, so nothing is changed{hint}"
                 node = item.get("name", item)
                 problems.append(Problem("patch-matches-nothing", message, node, severity=Severity.WARNING))
+
+
+def _find_image(name: str, known: Iterable[str]) -> str:
+    """Return the image that a name means: the same one of another registry, or one with a slip; empty without one.
+
+    Images of one registry share most of their letters, but not what comes last.
+    """
+    ends = {each: each.rpartition("/")[2] for each in known}
+    end = name.rpartition("/")[2]
+    meant = end if end in ends.values() else find_meant(end, set(ends.values()))
+    same = [each for each, own in ends.items() if own == meant]
+    return same[0] if len(same) == 1 else ""
 
 
 class _ImageChange:

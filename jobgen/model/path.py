@@ -88,7 +88,8 @@ def parse_pointer(text: str) -> tuple[Step, ...]:
     """Parse an RFC 6901 pointer, which may have `[name=x]` for named items; a slash in brackets separates nothing."""
     _check_length(text)
     if text and not text.startswith("/"):
-        raise InvalidPathError(f"`{text}` is not a JSON pointer: it must start with `/`")
+        meant = text if "/" in text else text.replace(".", "/")
+        raise InvalidPathError(f"`{text}` is not a JSON pointer: it must start with `/`; write `/{meant}`")
     wrong = re.search("~(?![01])", text)
     if wrong:
         raise InvalidPathError(f"`{text}` is not a JSON pointer: `{text[wrong.start() :][:2]}` must be `~0` or `~1`")

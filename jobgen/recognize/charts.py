@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from jobgen.model.features import find_part
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import Taken
-from jobgen.repo.files import FileEntry
+from jobgen.repo.files import Build, FileEntry
 
 
 class ChartSurvey(NamedTuple):
@@ -22,11 +22,25 @@ class ChartSurvey(NamedTuple):
     """The folders of the charts; what is below them is counted with their metadata."""
     kustomizations: frozenset[str] = frozenset()
     """The kustomizations whose charts are all judged."""
+    inflated: Mapping[str, Sequence[ChartOfKustomization]] = {}
+    """What renders the charts of kustomizations, by their paths: these change the objects before they are judged."""
 
 
 if TYPE_CHECKING:
     from jobgen.recognize.gitops_objects import GitOpsTree
     from jobgen.recognize.tree import ChartOptions
+
+
+class ChartOfKustomization(Build):
+    """A chart whose objects are a part of the build of a kustomization."""
+
+    def read(self) -> bytes:
+        """Return a digest of all that the objects depend on."""
+        raise NotImplementedError
+
+    def owns(self, file: str) -> bool:
+        """Return True if a file is one of the chart, or of its values."""
+        raise NotImplementedError
 
 
 class FindCharts(Protocol):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from jobgen.kustomize import build
 from jobgen.kustomize.tree import Plan, SourceTree, Tool, reach
@@ -20,9 +20,12 @@ from jobgen.recognize import FRAGMENT, INPUT, KUSTOMIZATION, PATCH, RESOURCE, Ta
 from jobgen.recognize.not_applied import BUNDLE_SUFFIX
 from jobgen.recognize.objects import is_sealed
 from jobgen.recognize.tree import FileTree, list_folders
-from jobgen.repo.files import KUSTOMIZATION_NAMES, MANIFEST_SUFFIXES, Build, Built, File, is_kustomization
+from jobgen.repo.files import KUSTOMIZATION_NAMES, MANIFEST_SUFFIXES, Build, Built, BuiltObject, File, is_kustomization
 from jobgen.repo.walk import is_excluded, parse_patterns
 from jobgen.yamlio.read import read_shared
+
+if TYPE_CHECKING:
+    from jobgen.recognize.charts import ChartOfKustomization
 
 _PATCH_FOLDER = lazy_pattern(r"(?:\A|[-_])patch(?:es)?(?:[-_]|\Z)")
 _PATCH_NAME = lazy_pattern(r"(?:\A|[-_.])patch(?:es)?(?=[-_.]|\Z)")
@@ -176,11 +179,20 @@ class KustomizeBuild(Build):
         self._files = files
         self.judged_charts: frozenset[str] = frozenset()
         """The kustomizations whose charts are all judged by themselves."""
+        self.charts: Mapping[str, Sequence[ChartOfKustomization]] = {}
+        """What renders the charts of the others, by their paths."""
+
+    @property
+    def closure(self) -> frozenset[str]:
+        """The files that it reads."""
+        return self._files
 
     def read(self) -> bytes:
         """Return a digest of all that it reads: its files, and the tool for what jobgen cannot build."""
         digest = blake2b(digest_size=16)
         digest.update(repr((self._tool, sorted(self.judged_charts & self._files))).encode("utf-8", "surrogatepass"))
+        for chart in self._list_charts():
+            digest.update(chart.read())
         for path in sorted(self._files):
             digest.update(blake2b(self.source.read(path).content, digest_size=16).digest())
         return digest.hexdigest().encode()
@@ -188,7 +200,8 @@ class KustomizeBuild(Build):
     def make(self) -> Built:
         """Build the objects, and report what could not be built: its objects were not judged."""
         try:
-            built = build(self.source, self.file, self._tool)
+            rendered = {path: partial(self._render, charts) for path, charts in self.charts.items()}
+            built = build(self.source, self.file, self._tool, rendered)
         except Exception as error:  # noqa: BLE001 -- a fault in one kustomization must not stop the rest
             message = (
                 f"the build failed with {type(error).__name__}, so nothing in it was checked; report this as a bug"
@@ -196,7 +209,7 @@ class KustomizeBuild(Build):
             return Built((), (Finding("internal-error", "meta", Severity.ERROR, message, Location(self.file)),))
         # The Operator SDK completes this base when it writes a bundle.
         objects = [each for each in built.objects if not each.file.endswith(BUNDLE_SUFFIX) and not is_sealed(each.data)]
-        findings = list(built.findings)
+        findings = [*built.findings, *(found for chart in self._list_charts() for found in chart().findings)]
         unbuilt = [each for each in built.unbuilt if built.charts.get(each) not in self.judged_charts]
         if unbuilt:
             count = len(unbuilt) - 1
@@ -206,12 +219,37 @@ class KustomizeBuild(Build):
             findings.append(Finding("unbuilt-kustomization", "meta", Severity.WARNING, message, Location(built.root)))
         return Built(objects, findings)
 
+    def _list_charts(self) -> Iterator[ChartOfKustomization]:
+        return (chart for path in sorted(self.charts) for chart in self.charts[path])
+
+    @staticmethod
+    def _render(charts: Sequence[ChartOfKustomization]) -> list[BuiltObject]:
+        made = [chart().objects for chart in charts]
+        # If a part is missing, what is changed may be there.
+        return [each for several in made for each in several] if all(made) else []
+
+    def list_comments(self) -> Iterator[File]:
+        """Return the templates of its charts whose comments suppress findings."""
+        return (file for chart in self._list_charts() for file in chart.list_comments())
+
+    def select(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings, those in the files of a chart as the chart itself reports them."""
+        rest = super().select(findings)
+        found: list[Finding] = []
+        for chart in self._list_charts():
+            own = [each for each in rest if chart.owns(each.location.file)]
+            rest = [each for each in rest if each not in own]
+            found += chart.select(own)
+        return [*rest, *found]
+
     def read_sources(self, finding: Finding) -> Iterator[File]:
         """Return the files that the values of a finding may come from: where it is, and inputs of generators."""
         shown = {finding.location.file, *(related.location.file for related in finding.related)}
         inputs = {path for path in self._files if not path.endswith(MANIFEST_SUFFIXES)}
         yield from map(self.source.read, sorted((shown & self._files) | inputs))
         yield self._secrets
+        for chart in self._list_charts():
+            yield from chart.read_sources(finding)
 
     @cached_property
     def _secrets(self) -> File:

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
+from typing import TYPE_CHECKING
 
 from jobgen.k8s.placeholders import find_placeholders
 from jobgen.kustomize import plan
@@ -22,6 +23,9 @@ from jobgen.recognize.tree import ChartOptions, FileTree, Surroundings, list_fol
 from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, Build, FileEntry, is_kustomization, note_findings
 from jobgen.repo.walk import ExcludePattern, is_excluded
 from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder, find_snake
+
+if TYPE_CHECKING:
+    from jobgen.recognize.charts import ChartSurvey
 
 _NO_CHARTS = ChartOptions()
 STATED = "`files."
@@ -99,7 +103,7 @@ def survey_files(
         if found.sort.treatment not in (JUDGED, NOT_JUDGED) and found.sort is not INPUT:
             judged.append(entry._replace(is_source=True))
     closures = kustomize_files.find_closures(planned)
-    tool = find_tool() if has_tool and planned.roots else None
+    tool = find_tool(chart_options.home) if has_tool and planned.roots else None
     alone = [entry.path for entry in judged if not entry.is_source and entry.finding is None]
     objects = frozenset(path for path in alone if not stated.find(path)) if corrections else frozenset(alone)
     around = Surroundings(tree, paths, planned, closures, objects, above, tool)
@@ -118,7 +122,7 @@ def survey_files(
     survey = Survey(judged, taken, tree)
     # One look at all names instead of one at each.
     has_charts = CHART_METADATA in "\n".join(paths)
-    if has_charts or tree.gitops_files:
+    if has_charts or chart_options.archives or tree.gitops_files:
         filling: dict[str, list[Build]] = {}
         for filler in filter(None, (entry.build for entry in builds)):
             for path in filler.fills:
@@ -149,19 +153,25 @@ def _add_gitops(
         for entry in survey.entries
         if entry.path not in unjudged
     ]
-    judged = [_leave_out_charts(entry, charts.kustomizations) for entry in judged] if charts.kustomizations else judged
+    if charts.kustomizations or charts.inflated:
+        judged = [_set_charts(entry, charts) for entry in judged]
     judged += charts.entries
     judged += [note_findings(f"{missing[0].location.file}/paths", missing)] if missing else []
     return Survey(judged, {**survey.taken, **charts.taken}, survey.tree, charts.folders)
 
 
-def _leave_out_charts(entry: FileEntry, kustomizations: frozenset[str]) -> FileEntry:
-    """Return an entry that does not report charts of kustomizations which are judged by themselves."""
+def _set_charts(entry: FileEntry, charts: ChartSurvey) -> FileEntry:
+    """Return an entry that builds charts of kustomizations, and does not report those that are judged by themselves."""
     build = entry.build
     if not isinstance(build, KustomizeBuild):
         return entry
-    # What other kustomizations change in these objects is not known.
-    build.judged_charts = kustomizations.intersection((build.file,))
+    # What other kustomizations change in these objects is seen in their builds.
+    build.judged_charts = charts.kustomizations.intersection((build.file,))
+    build.charts = {
+        path: several
+        for path, several in charts.inflated.items()
+        if path in build.closure and path not in build.judged_charts
+    }
     return entry._replace(content=build.read())
 
 

@@ -166,21 +166,27 @@ def _require_value(operation: ValidFields) -> Any:
 
 def _find_parent(target: Any, path: tuple[Step, ...]) -> tuple[Any, Any]:
     """The container and the key of an existing value."""
-    node = _walk(target, path[:-1])
+    node = _walk(target, path[:-1], path[-1])
     return node, _require_key(node, path[-1], path)
 
 
-def _walk(target: Any, path: tuple[Step, ...]) -> Any:
+def _walk(target: Any, path: tuple[Step, ...], last: Step | None = None) -> Any:
+    """Return the value at a path; `last` is the step behind it."""
     node = target
     for depth, step in enumerate(path):
-        node = node[_require_key(node, step, path[: depth + 1])]
+        rest = path[depth + 1] if depth + 1 < len(path) else last
+        node = node[_require_key(node, step, path[: depth + 1], rest)]
     return node
 
 
-def _require_key(node: Any, step: Step, path: tuple[Step, ...]) -> Any:
+def _require_key(node: Any, step: Step, path: tuple[Step, ...], rest: Step | None = None) -> Any:
     if isinstance(node, dict):
         if str(step) in node:
             return str(step)
+        if "." in str(step) and rest is not None:
+            # The domain of a label or a resource.
+            advice = f"a `/` inside of a name is written `~1`, so write `{step}~1{rest}`"
+            raise _FailedError(f"`{_shown(path)}` does not exist; {advice}")
         raise _FailedError(f"`{_shown(path)}` does not exist{_suggest_step(str(step), list(map(str, node)))}")
     if not isinstance(node, list):
         raise _FailedError(f"`{_shown(path)}` does not exist: its parent is a scalar")
@@ -232,7 +238,7 @@ def _format_value(value: Node) -> str:
 
 
 def _insert_value(target: Any, path: tuple[Step, ...], value: Node) -> None:
-    node, step = _walk(target, path[:-1]), path[-1]
+    node, step = _walk(target, path[:-1], path[-1]), path[-1]
     if isinstance(node, dict) and not isinstance(step, NamedItem):
         key = str(step)
         node[key] = override(value, node[key]) if key in node else value
