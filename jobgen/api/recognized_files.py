@@ -20,6 +20,7 @@ from jobgen.api.lint_files import (
     read_setting,
     split_paths,
 )
+from jobgen.engine.inputs import real_path
 from jobgen.kustomize.tree import FolderTree
 from jobgen.model.builtin_rules import UNJUDGED_CHART_RULES
 from jobgen.model.data import Location
@@ -38,6 +39,7 @@ from jobgen.repo.files import (
     OTHER_EXTENSION,
     FileEntry,
     hold_contents,
+    is_package,
     starts_object,
 )
 from jobgen.repo.git import find_path_from_top
@@ -60,7 +62,7 @@ def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
     above = folder.path if isinstance(folder, CommitPath) else find_path_from_top(folder)
     # The folders above the linted one, up to the top of Git, belong to the same repository.
     source = FolderTree(request.folder, len([name for name in above.split("/") if name]))
-    is_whole = source.depth == 0 and ("." in request.paths or not request.paths)
+    is_whole = source.depth == 0 and ("." in request.paths or not request.paths) and not files.adds_charts
     entries = _hold_walked(source, entries)
     around: list[str] = []
     if not is_whole:
@@ -73,21 +75,25 @@ def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
             # A file that a build uses has the name that the build gives it.
             entries = normal if around else entries
     others = (*files.others, *around)
-    values = [_check_values_file(folder, path) for path in request.chart_values]
+    values = [_find_values_file(folder, path) for path in request.chart_values]
     survey = survey_files(
         *(source, entries, others, corrections, prefix or "", above),
         has_tool=has_tool,
-        chart_options=ChartOptions(request.starts_tools, values, lambda: _find_cluster(request, files)),
+        chart_options=ChartOptions(
+            request.starts_tools,
+            values,
+            lambda: _find_cluster(request, files),
+            real_path(os.path.join(request.directory, *[".."] * source.depth)),
+            [posixpath.normpath(path) for path in files.others if is_package(path)],
+        ),
     )
     piped = [entry for entry in files.standalone or () if entry.path == STDIN]
     return survey._replace(entries=[*survey.entries, *piped])
 
 
-def _check_values_file(folder: Folder, path: str) -> str:
-    """Return the path of a file of values from the linted folder, or raise a UsageError."""
+def _find_values_file(folder: Folder, path: str) -> str:
+    """Return the path of a file of values from the linted folder."""
     found = posixpath.normpath(path) if isinstance(folder, CommitPath) else os.path.relpath(folder / path, folder)
-    if not (folder / path).is_file():
-        raise UsageError(f"there is no file `{path}`; check the path of the values")
     return found.replace(os.sep, "/")
 
 
@@ -165,15 +171,30 @@ def settle_findings(
     # Imported late: most files have no findings.
     from jobgen.recognize.absent_files import leave_open
     from jobgen.recognize.declared_gates import leave_out_gated
+    from jobgen.recognize.image_lines import leave_out_resolved
+    from jobgen.recognize.installed_releases import settle_old_versions
     from jobgen.recognize.mild_findings import soften
+    from jobgen.recognize.repeated_advice import say_once
 
-    known = set(findings)
-    certain = leave_out_gated(list(settle_generated(leave_open(findings, survey.tree), survey.tree)), survey.tree)
-    found = soften(report_variables(certain, survey.tree), survey.tree, is_jobs_repository=is_jobs_repository)
-    settled = [severe for each in found if (severe := each if each in known else project.apply_severity(each))]
+    known, tree = set(findings), survey.tree
+    certain = leave_out_gated(list(settle_generated(leave_open(findings, tree), tree)), tree)
+    certain = settle_old_versions(leave_out_resolved(certain, tree), tree)
+    mild = soften(report_variables(certain, tree), tree, is_jobs_repository=is_jobs_repository)
+    found = say_once(mild, tree)
+    severities = project.severities
+    settled = []
+    for each in found:
+        is_changed = severities.is_any and each not in known
+        severe = severities.apply(each, project.teams.find_name(each.location.file)) if is_changed else each
+        settled += [severe] if severe else []
     if not is_strict:
         return settled
-    return [each._replace(severity=Severity.ERROR) if each.rule in UNJUDGED_CHART_RULES else each for each in settled]
+    return [each._replace(severity=Severity.ERROR) if _is_unjudged(each) else each for each in settled]
+
+
+def _is_unjudged(finding: Finding) -> bool:
+    """Return True if a finding says that a chart was not judged which may be installed."""
+    return finding.rule in UNJUDGED_CHART_RULES and finding.cause != "not installed"
 
 
 def describe_treatment(sort: str) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import posixpath
 from pathlib import Path
 
-from jobgen.api.lint_files import LintRequest, resolve_files
+from jobgen.api.lint_files import LintRequest, read_patterns, resolve_files
+from jobgen.compare.snapshot import Snapshot, join_charts, snapshot_entries
+from jobgen.repo.chart_search import find_charts
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.files import CHART_METADATA, FileEntry
 from jobgen.repo.root import lacks_jobs
+from jobgen.repo.walk import is_excluded
 
 
 def list_tree_entries(home: Path, folder: Folder) -> list[FileEntry] | None:
@@ -32,6 +35,43 @@ def list_tree_entries(home: Path, folder: Folder) -> list[FileEntry] | None:
 
     entries = recognize_files(request, files).entries
     return [entry for entry in entries if not (entry.build and entry.build.release) or _is_installed(entry)]
+
+
+def add_charts(jobs: Snapshot, home: Path, today: str) -> Snapshot:
+    """Return the snapshot of a jobs repository with what the charts beside its jobs make."""
+    patterns = read_patterns(jobs.folder)
+    if not find_charts(jobs.folder, lambda path: is_excluded(path, patterns)).paths:
+        return jobs
+    entries = list_tree_entries(home, jobs.folder)
+    return join_charts(jobs, snapshot_entries(jobs.folder, jobs.name, entries, today)) if entries else jobs
+
+
+def snapshot_changed_releases(home: Path, sides: tuple[Folder, Folder], days: tuple[str, str]) -> list[Snapshot]:
+    """Return the releases of charts that objects of a repository declare on two sides, as far as they differ.
+
+    They are none if no side has any. Why one is not there any more is not known here: its object may have a wrong path.
+    """
+    listed = [_list_declared(home, side) for side in sides]
+    changed = [
+        [entry for path, entry in own.items() if path not in other or other[path].content != entry.content]
+        for own, other in zip(listed, reversed(listed), strict=True)
+    ]
+    kept = {_name_release(each) for each in listed[1].values()}
+    changed[0] = [entry for entry in changed[0] if _name_release(entry) in kept]
+    if not any(changed):
+        return []
+    described = zip(sides, ("old", "new"), changed, days, strict=True)
+    return [snapshot_entries(side, name, entries, day) for side, name, entries, day in described]
+
+
+def _name_release(entry: FileEntry) -> tuple[str, str, str]:
+    release = entry.build.release if entry.build else None
+    return (release.chart, release.name, release.by) if release else ("", "", "")
+
+
+def _list_declared(home: Path, folder: Folder) -> dict[str, FileEntry]:
+    entries = list_tree_entries(home, folder) or []
+    return {each.path: each for each in entries if each.build and each.build.release and each.build.release.is_declared}
 
 
 def _is_installed(entry: FileEntry) -> bool:

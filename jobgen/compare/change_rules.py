@@ -83,6 +83,11 @@ def check_change(
         message = f"the change was not checked: the old side cannot be rendered because of `{error.rule}`"
         found = Finding("change-not-analyzed", "meta", Severity.WARNING, message, error.location)
         return list(filter(None, [new.project.apply_severity(found)]))
+    return check_snapshots(old, new)
+
+
+def check_snapshots(old: Snapshot, new: Snapshot) -> list[Finding]:
+    """Find what a change does to the objects of two snapshots: all of a repository, or releases of charts."""
     return _sort_findings(_rank_problems(compare_snapshots(old, new)))
 
 
@@ -183,7 +188,7 @@ def _forbidden_change(impact: Impact, new: Snapshot) -> Finding:
         return _finding("forbidden-change", Severity.ERROR, message, impact, Location(impact.old.location.file))
     fields = [field for field in impact.fields if field.outcome.effect is not Effect.IN_PLACE]
     paths = [path for field in fields if field.change.path != ("metadata", "name") for path in _with_parents(field)]
-    causes = find_causes(new, impact.new, paths)
+    causes = find_causes(new, impact.new, paths, impact.old)
     location = next((causes[path].location for path in paths if path in causes), impact.new.location)
     return _finding("forbidden-change", Severity.ERROR, message, impact, location)
 
@@ -196,7 +201,7 @@ def _find_field_problems(impact: Impact, new: Snapshot) -> Iterator[Finding]:
     reported = [*rejected, *ignored[:1]]
     if not reported:
         return
-    causes = find_causes(new, impact.new, [path for field in reported for path in _with_parents(field)])
+    causes = find_causes(new, impact.new, [path for field in reported for path in _with_parents(field)], impact.old)
     # One line may set several fields; it is reported once.
     by_location: dict[Location, FieldImpact] = {}
     for field in reported:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
 from jobgen.check.checker import Checker
@@ -77,6 +77,8 @@ class Snapshot:
     """True if the settings, a kind, a team or a runtime has errors, so that the objects may be wrong."""
     builds: dict[ObjectPlace, tuple[FileEntry, BuiltObject]] = field(default_factory=dict)
     """The objects that are built from several files: what builds each of them, by its file and position."""
+    _last: tuple[Rendered, Manifest] | None = None
+    """The last object that was asked for, with its typed view."""
     _checkers: dict[str, Checker] = field(default_factory=dict)
     _schemas: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
 
@@ -112,7 +114,10 @@ class Snapshot:
         """The typed view of an object; raise a SummaryError if only its summary is known."""
         if isinstance(rendered.object, ObjectSummary):
             raise SummaryError
-        return self.checker(rendered.env).manifest(rendered.object)
+        # What is asked about one object is asked at once.
+        if self._last is None or self._last[0] is not rendered:
+            self._last = rendered, self.checker(rendered.env).manifest(rendered.object)
+        return self._last[1]
 
     def list_groups(self, rendered: Rendered) -> tuple[str, str, str]:
         """The namespace, the team and the queue of an object."""
@@ -154,7 +159,14 @@ class Snapshot:
 
     def trace(self, rendered: Rendered) -> Traced:
         """The object with a location on every value."""
-        return self.tracer.trace(self.job(rendered), "" if self.is_tree else rendered.env)
+        job = self.job(rendered)
+        tracer = self._built_tracer if job.built and not self.is_tree else self.tracer
+        return tracer.trace(job, "" if self.is_tree else rendered.env)
+
+    @cached_property
+    def _built_tracer(self) -> Tracer:
+        """Traces what charts beside jobs make: overlays change nothing of it."""
+        return Tracer(self.project._replace(as_written=True))
 
     def job(self, rendered: Rendered) -> Job:
         """The job that an object was rendered from."""
@@ -270,6 +282,21 @@ def snapshot_entries(folder: Folder, name: str, entries: Sequence[FileEntry], to
     return snapshot
 
 
+def join_charts(jobs: Snapshot, charts: Snapshot) -> Snapshot:
+    """Return a snapshot of jobs with the objects that charts beside them make, which are in no environment."""
+    built = [one for one in charts.objects if (one.location.file, one.position) in charts.builds]
+    joined = replace(
+        jobs,
+        environments=[*jobs.environments, ""] if built and "" not in jobs.environments else jobs.environments,
+        objects=[*jobs.objects, *built],
+        files=jobs.files | charts.files,
+        left_out=[*jobs.left_out, *charts.left_out],
+        builds=charts.builds,
+    )
+    joined.tracer = jobs.tracer
+    return joined
+
+
 def _place(made: Rendered, release: Release | None) -> Rendered:
     """Return an object with the namespace that helm creates it in."""
     namespace = release.namespace if release else ""
@@ -324,21 +351,50 @@ class Cause(NamedTuple):
     layer: str
 
 
-def find_causes(snapshot: Snapshot, rendered: Rendered, paths: Iterable[FieldPath]) -> dict[FieldPath, Cause]:
-    """The causes of the values at these paths of an object; paths without a value are left out."""
+def find_causes(
+    snapshot: Snapshot, rendered: Rendered, paths: Iterable[FieldPath], other: Rendered | None = None
+) -> dict[FieldPath, Cause]:
+    """The causes of the values at these paths of an object; paths without a value are left out.
+
+    Of what a template writes, the cause is that of the first part that differs from `other`.
+    """
     traced = snapshot.trace(rendered).select(rendered.companion)
     is_filled = snapshot.find_release(rendered) is not None
-    found = {path: _find_cause(traced, path, Cause(rendered.location, ""), is_filled=is_filled) for path in paths}
+    found: dict[FieldPath, Cause | None] = {}
+    for path in paths:
+        changed = _find_changed(rendered.object, other.object, path) if is_filled and other else _Changed(path)
+        found[path] = _find_cause(traced, changed, Cause(rendered.location, ""), is_filled=is_filled)
     return {path: cause for path, cause in found.items() if cause}
 
 
-def _find_cause(node: Node, path: FieldPath, parent: Cause, *, is_filled: bool) -> Cause | None:
+class _Changed(NamedTuple):
+    """The path of what differs from another value, and the text of this one."""
+
+    path: FieldPath
+    other: str = ""
+
+
+def _find_changed(node: Node, other: Node, path: FieldPath) -> _Changed:
+    """The first part of the node at a path that differs from the other one; all of it if its parts cannot be told."""
+    for step in path:
+        node, other = _follow(node, step)[1], _follow(other, step)[1]
+    while type(node) is type(other) and isinstance(node, (dict, list)):
+        steps: Iterable[Step] = map(str, node) if isinstance(node, dict) else range(len(node))
+        pairs = ((step, _follow(node, step)[1], _follow(other, step)[1]) for step in steps)
+        found = next((each for each in pairs if each[1] != each[2]), None)
+        if found is None:
+            break
+        path, node, other = (*path, found[0]), found[1], found[2]
+    return _Changed(path, "" if other is None else str(other))
+
+
+def _find_cause(node: Node, changed: _Changed, parent: Cause, *, is_filled: bool) -> Cause | None:
     """The cause of the node, or of the nearest parent that has a location.
 
     With `is_filled`, a template writes it: the values that fill it in are the cause.
     """
     key: str | None = None
-    for step in path:
+    for step in changed.path:
         if isinstance(node, (TracedList, TracedScalar)):
             parent = Cause(node.location, node.layer)
         key, node = _follow(node, step)
@@ -347,12 +403,23 @@ def _find_cause(node: Node, path: FieldPath, parent: Cause, *, is_filled: bool) 
         if isinstance(key, TracedKey):
             parent = Cause(key.location, key.layer)
     if isinstance(node, TracedScalar) and is_filled and node.overridden is not None:
-        return Cause(location_of(node.overridden) or node.location, node.layer)
+        given = _select_part(node.overridden, changed.other)
+        return Cause(location_of(given) or node.location, node.layer)
     if isinstance(node, (TracedScalar, TracedList)):
         return Cause(node.location, node.layer)
     # A mapping that the renderer built has no location of its own, but its content has.
     inside = None if isinstance(key, TracedKey) else location_of(node)
     return Cause(inside, parent.layer) if inside else parent
+
+
+def _select_part(node: Node, other: str) -> Node:
+    """The first value that a text is joined of that the other text does not have; the first one if it has all."""
+    first = node
+    while isinstance(node, TracedScalar):
+        if str(node.value) not in other:
+            return node
+        node = node.overridden
+    return first
 
 
 def _follow(node: Node, step: Step) -> tuple[str | None, Node]:

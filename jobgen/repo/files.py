@@ -14,7 +14,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import ask_for, find_closest
 from jobgen.repo.atomic import links_outside
 
 KUSTOMIZATION_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -65,6 +65,8 @@ class Release(NamedTuple):
     """The file that installs it; empty if none is known."""
     is_installed: bool
     """False if the repository installs the chart with other values only."""
+    is_declared: bool = False
+    """True if an object of the repository installs it, so that a cluster has it."""
 
     def describe(self) -> str:
         """Return the chart and its values in words."""
@@ -94,6 +96,11 @@ class Build:
     def reports(self, file: str) -> bool:
         """Return True if findings in a file are reported."""
         return self._only is None or file in self._only
+
+    @property
+    def named_by(self) -> str:
+        """The file by which findings name the build; empty if nothing is built."""
+        return self.file
 
     def list_comments(self) -> Iterable[File]:
         """Return texts whose comments suppress findings of the build, besides those of files that are read anyway."""
@@ -160,6 +167,11 @@ class NotedFindings(Build):
         super().__init__(file)
         self._findings = findings
 
+    @property
+    def named_by(self) -> str:
+        """Nothing is built."""
+        return ""
+
     def read(self) -> bytes:
         """Return what they say."""
         return repr(self._findings).encode("utf-8", "surrogatepass")
@@ -209,6 +221,14 @@ def is_kustomization(path: str) -> bool:
     return path.endswith(KUSTOMIZATION_NAMES) and os.path.basename(path) in KUSTOMIZATION_NAMES
 
 
+_PACKAGE = lazy_pattern(r"[^/]+-v?\d+\.\d+\.\d+[^/]*\.tgz\Z")
+
+
+def is_package(path: str) -> bool:
+    """Return True if a file has the name that `helm package` gives to a chart."""
+    return path.endswith(".tgz") and _PACKAGE.search(path) is not None
+
+
 def is_manifest_name(path: str) -> bool:
     """Return True if a file may be a manifest by its name: it is YAML or JSON, and not hidden."""
     return path.endswith(MANIFEST_SUFFIXES) and not any(part.startswith(".") for part in path.split("/"))
@@ -223,7 +243,12 @@ def starts_object(entry: FileEntry) -> bool:
 
 def report_missing_path(path: str, known: Iterable[str] = ()) -> FileEntry:
     """The entry of a path that was named and does not exist; one of those that do may be meant."""
-    hint = did_you_mean(path, list(known)) or "; check the path"
+    others, path = list(known), path.rstrip("/")
+    names = [os.path.basename(each) for each in others]
+    # What two paths have in common may be their folders only.
+    name = find_closest(os.path.basename(path), names)
+    near = [each for each, own in zip(others, names, strict=True) if own == name]
+    hint = ask_for(find_closest(path, near) or (near[0] if len(near) == 1 else "")) or "; check the path"
     return report_file(path, "unreadable-file", f"there is no such file or folder{hint}")
 
 

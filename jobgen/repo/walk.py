@@ -126,7 +126,7 @@ def is_excluded(path: str, patterns: Sequence[ExcludePattern]) -> bool:
 _MAX_SEARCHED = 50_000
 """How many files and folders are looked at to find repositories."""
 # What Go, PHP and Ruby write into the folder of copied dependencies.
-_VENDOR_LISTS = ("modules.txt", "autoload.php", "bundle", "github.com", "k8s.io")
+VENDOR_LISTS = ("modules.txt", "autoload.php", "bundle", "github.com", "k8s.io")
 CHART_FOLDERS = frozenset(("charts", "templates"))
 
 
@@ -271,7 +271,7 @@ def _skip_folder(entry: _AnyEntry, full: str, *, any_files: bool) -> str:
         return ""
     if entry.name in files.DEPENDENCY_FOLDERS or exists(os.path.join(full, "pyvenv.cfg")):
         return files.DEPENDENCIES
-    if entry.name == "vendor" and any(exists(os.path.join(full, name)) for name in _VENDOR_LISTS):
+    if entry.name == "vendor" and any(exists(os.path.join(full, name)) for name in VENDOR_LISTS):
         return files.DEPENDENCIES
     if exists_itself(os.path.join(full, ".git")):
         return files.OTHER_REPOSITORY

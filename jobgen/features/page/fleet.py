@@ -95,7 +95,10 @@ def build_fleet(snapshot: Snapshot, jobs: Iterable[Job], find_owners: Callable[[
         place = (job.file.path, job.position, job.item)
         rendered = [objects.get((runner.name, place)) for runner in runners]
         for runner, several in zip(runners, rendered, strict=True):
-            cell = describe_rendered(number, several) if several else describe_missing(number, job, runner)
+            # What a chart makes is in no environment, and what is beside charts is in one.
+            may_be_missing = bool(runner.name) is (job.built is None) or len(runners) == 1
+            missing = describe_missing(number, job, runner) if may_be_missing and not several else None
+            cell = describe_rendered(number, several) if several else missing
             if cell:
                 cells.append(cell if cell.owner else cell._replace(owner=find_owners(job.file.path)))
         first = [several[0] for several in rendered if several]
