@@ -260,3 +260,84 @@ def test_a_template_that_is_patched_is_said_to_be_unknown(tmp_path: Path) -> Non
     assert [
         each["message"].partition("because ")[2] for each in report["findings"] if each["rule"] == "unjudged-chart"
     ] == ["something else changes what helm renders"]
+
+
+LIST = "list: {elements: [{name: a, port: '80'}, {name: b, port: '80001'}]}"
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_left"),
+    [
+        ("{matchLabels: {name: a}}", False),
+        ("{matchLabels: {name: b}}", True),
+        ("{matchLabels: {other: b}}", False),
+        ("{matchExpressions: [{key: name, operator: In, values: [a, b]}]}", True),
+        ("{matchExpressions: [{key: name, operator: NotIn, values: [b]}]}", False),
+        ("{matchExpressions: [{key: name, operator: Exists}]}", True),
+        ("{matchExpressions: [{key: name, operator: DoesNotExist}]}", False),
+        ("{matchExpressions: [{key: other, operator: DoesNotExist}]}", True),
+    ],
+)
+def test_a_selector_leaves_parameters_out(tmp_path: Path, selector: str, is_left: bool) -> None:
+    plain = lint_set(tmp_path / "plain", f"    - {LIST}\n      selector: {selector}\n")
+    inside = f"    - matrix: {{generators: [{{list: {{elements: [{{x: a}}]}}}}, {{{LIST}, selector: {selector}}}]}}\n"
+
+    assert plain == lint_set(tmp_path / "matrix", inside) == ([("invalid-port", True)] if is_left else [])
+
+
+def test_generators_in_generators(tmp_path: Path) -> None:
+    text = """\
+    - matrix:
+        generators:
+          - list: {elements: [{zone: x}]}
+          - merge:
+              mergeKeys: [name]
+              generators:
+                - list: {elements: [{name: a, port: "80"}]}
+                - matrix:
+                    generators:
+                      - list: {elements: [{name: a}]}
+                      - list: {elements: [{port: "80001"}]}
+"""
+    assert lint_set(tmp_path, text) == [("invalid-port", True)]
+
+
+def test_elements_that_are_text(tmp_path: Path) -> None:
+    text = """\
+    - list:
+        elementsYaml: |
+          - name: a
+            port: "80001"
+"""
+    assert lint_set(tmp_path / "text", text) == [("invalid-port", True)]
+    files = {"a/ports.yaml": "key: {ports: [{name: a, port: '80001'}]}\n"}
+    text = f"""\
+    - matrix:
+        generators:
+          - git: {{repoURL: {OWN}, revision: HEAD, files: [{{path: a/ports.yaml}}]}}
+          - list: {{elementsYaml: "{{{{ .key.ports | toJson }}}}"}}
+"""
+    assert lint_set(write_files(tmp_path / "git", files), text) == [("invalid-port", True)]
+
+
+@pytest.mark.parametrize(
+    ("generators", "why"),
+    [
+        ("    - clusters: {}\n      selector: {matchLabels: {env: prod}}\n", "some values are filled in elsewhere"),
+        ("    - list: {elementsYaml: '{{ .x | toJson }}'}\n", "some values are filled in elsewhere"),
+        (
+            "    - list: {elements: [{name: a}], template: {spec: {project: x}}}\n",
+            "some values are filled in elsewhere",
+        ),
+        (f"    - list: {{elements: [{', '.join(['{name: web}'] * 201)}]}}\n", "only the first ones were read"),
+    ],
+    ids=["clusters", "text", "template", "many"],
+)
+def test_applications_that_are_not_known_are_said(tmp_path: Path, generators: str, why: str) -> None:
+    text = SET.replace("GENERATORS\n", generators).replace("path: charts/web", 'path: "charts/{{ .name }}"')
+    text = text.partition("        helm:")[0]
+    report = lint(write_files(init_repository(tmp_path), {**CHART, "set.yaml": text}))
+    notes = [each["message"] for each in report["findings"] if each["rule"] == "unjudged-chart"]
+
+    assert len(notes) == 1
+    assert why in notes[0]

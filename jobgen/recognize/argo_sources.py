@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,18 +10,31 @@ from itertools import islice
 from typing import Any
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.model.data import TracedList, TracedScalar, untraced, value_of
+from jobgen.model.data import Location, Node, TracedList, TracedScalar, location_of, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.gitops_objects import ARGO, GitOpsObject, GitOpsTree
 from jobgen.yamlio.read import read_shared
 
+_AS_JSON = " | toJson"
+"""What follows a list in an expression for its text."""
 _EXPRESSION = lazy_pattern(r"\{\{([^{}\n]*+)\}\}")
+_PIPE = lazy_pattern(r"\s*\|\s*toJson\Z")
 _SEGMENT = lazy_pattern(r"index\s+\.path\.segments\s+(\d+)\Z")
 _MAX_ELEMENTS = 200
 """The Applications of one ApplicationSet."""
 
+_WHOLE = "\0"
+"""The name of no parameter: where it is, all parameters are known."""
+
 Parameters = Mapping[str, str]
+
+
+class _Written(str):
+    """A parameter as an element of a list has it, with its location."""
+
+    __slots__ = ("location",)
+    location: Location | None
 
 
 class ArgoSource(NamedTuple):
@@ -72,12 +86,15 @@ def list_sources(tree: GitOpsTree) -> Iterator[ArgoSource]:
         yield from _read_application(owner, owner.name, owner.spec)
     for owner in tree.list_kind(ARGO, "ApplicationSet"):
         template = as_mapping(owner.spec.get("template"))
-        # A patch of a template is text with statements.
-        elements = [{}] if owner.spec.get("templatePatch") else _list_elements(tree, owner)
-        for parameters in islice(elements, _MAX_ELEMENTS):
+        for parameters in islice(_list_elements(tree, owner), _MAX_ELEMENTS):
             filled = fill(template, parameters)
             name = as_text(get_path(filled, "metadata", "name"))
             yield from _read_application(owner, name, as_mapping(filled.get("spec")))
+
+
+def has_too_many(tree: GitOpsTree, owner: GitOpsObject) -> bool:
+    """Return True if an ApplicationSet writes more Applications than are read."""
+    return len(_list_elements(tree, owner)) > _MAX_ELEMENTS
 
 
 def _read_application(owner: GitOpsObject, name: str, spec: Mapping[str, Any]) -> Iterator[ArgoSource]:
@@ -111,31 +128,74 @@ def locate_values(tree: GitOpsTree, source: ArgoSource, text: str) -> str | None
 
 def _list_elements(tree: GitOpsTree, owner: GitOpsObject) -> list[Parameters]:
     """Return the parameters of each Application; unknown ones are left out."""
+    # A patch of a template is text with statements.
+    generators = [] if owner.spec.get("templatePatch") else as_list(owner.spec.get("generators"))
     found: list[Parameters] = []
-    for generator in map(as_mapping, as_list(owner.spec.get("generators"))):
+    for generator in map(as_mapping, generators):
         found += _generate(tree, generator)
-    return found or [{}]
+        if len(found) > _MAX_ELEMENTS:
+            break
+    return found if generators else [{}]
+
+
+_KNOWN = frozenset(("list", "git", "matrix", "merge"))
 
 
 def _generate(tree: GitOpsTree, generator: Mapping[str, Any]) -> list[Parameters]:
-    if "list" in generator:
-        listed = as_mapping(generator["list"])
-        elements = as_list(listed.get("elements"))
-        if "elementsYaml" in listed:
+    names = [name for name in generator if name != "selector"]
+    settings = as_mapping(generator[names[0]]) if len(names) == 1 and names[0] in _KNOWN else {}
+    # A generator may change the template of its Applications.
+    found = _GENERATORS[names[0]](tree, settings) if settings and not settings.get("template") else [{}]
+    selector = as_mapping(generator.get("selector"))
+    return [each for each in found if _may_match(selector, each)] if selector else found
+
+
+def _may_match(selector: Mapping[str, Any], parameters: Parameters) -> bool:
+    """Return True if a selector selects parameters, or if it is about one that is not known."""
+    checks: list[tuple[str, str, Sequence[Node]]] = [
+        (key, "In", [value]) for key, value in as_mapping(selector.get("matchLabels")).items()
+    ]
+    for each in map(as_mapping, as_list(selector.get("matchExpressions"))):
+        checks.append((as_text(each.get("key")), as_text(each.get("operator")), as_list(each.get("values"))))
+    is_known = _WHOLE in parameters
+    for key, operator, nodes in checks:
+        value, values = parameters.get(str(key)), [as_text(node) for node in nodes]
+        if (value is None and not is_known) or is_open(value or ""):
+            continue
+        is_in = value is not None and (operator in ("Exists", "DoesNotExist") or value in values)
+        if is_in is operator.startswith(("Not", "DoesNot")):
+            return False
+    return True
+
+
+def _generate_from_list(_: GitOpsTree, listed: Mapping[str, Any]) -> list[Parameters]:
+    elements = as_list(listed.get("elements"))
+    if "elementsYaml" in listed:
+        text = as_text(listed["elementsYaml"]).strip()
+        # A list by itself is no document here.
+        document = f"elements: {text}" if text.startswith("[") else f"elements:\n{text}"
+        read = [] if is_open(text) else read_shared(document.encode("utf-8", "surrogatepass"), "").documents
+        found = read[0].data.get("elements") if len(read) == 1 else None
+        if not isinstance(found, list):
             return [{}]
-        return [dict(_flatten("", untraced(each))) for each in map(as_mapping, elements)]
-    if "git" in generator:
-        return _generate_from_git(tree, as_mapping(generator["git"]))
-    if "matrix" in generator:
-        combined: list[Parameters] = [{}]
-        for each in as_list(as_mapping(generator["matrix"]).get("generators")):
-            # A later generator may use the parameters of those before it.
-            pairs = ((known, own) for known in combined for own in _generate(tree, as_mapping(fill(each, known))))
-            combined = [{**known, **own} for known, own in islice(pairs, _MAX_ELEMENTS)]
-        return combined
-    if "merge" in generator:
-        return _merge(tree, as_mapping(generator["merge"]))
-    return [{}]
+        elements = [*elements, *found]
+    return [{**dict(_flatten("", each)), _WHOLE: ""} for each in map(as_mapping, elements)]
+
+
+def _combine(tree: GitOpsTree, matrix: Mapping[str, Any]) -> list[Parameters]:
+    combined: list[Parameters] = [{_WHOLE: ""}]
+    for each in as_list(matrix.get("generators")):
+        # A later generator may use the parameters of those before it.
+        pairs = ((known, own) for known in combined for own in _generate(tree, as_mapping(fill(each, known))))
+        combined = [_join(known, own) for known, own in islice(pairs, _MAX_ELEMENTS + 1)]
+    return combined
+
+
+def _join(one: Parameters, other: Parameters) -> Parameters:
+    joined = {**one, **other}
+    if not (_WHOLE in one and _WHOLE in other):
+        joined.pop(_WHOLE, None)
+    return joined
 
 
 def _merge(tree: GitOpsTree, merge: Mapping[str, Any]) -> list[Parameters]:
@@ -148,7 +208,7 @@ def _merge(tree: GitOpsTree, merge: Mapping[str, Any]) -> list[Parameters]:
             if all(key in own and own[key] == over.get(key) for key in keys):
                 own.update(over)
     # What is not known of a generator may be over any of these.
-    if any(not each for several in others for each in several):
+    if any(_WHOLE not in each for several in (first, *others) for each in several):
         return [{key: own[key] for key in keys if key in own} for own in found]
     return list(found)
 
@@ -168,14 +228,22 @@ def _generate_from_git(tree: GitOpsTree, git: Mapping[str, Any]) -> list[Paramet
         refused = [_match(as_text(each.get("path"))) for each in directories if value_of(each.get("exclude"))]
         for folder in folders:
             if any(match(folder) for match in wanted) and not any(match(folder) for match in refused):
-                found.append({**_describe(folder), **values})
+                found.append({**_describe(folder), **values, _WHOLE: ""})
     for pattern in files:
         for path in filter(_match(pattern), paths):
             local = tree.find_path(path)
             for document in read_shared(tree.read(local or path).content, path).documents:
                 own = dict(_flatten("", untraced(document.data)))
-                found.append({**own, **_describe(posixpath.dirname(path)), **values})
+                found.append({**own, **_describe(posixpath.dirname(path)), **values, _WHOLE: ""})
     return [{key: _replace(value, each) for key, value in each.items()} for each in found]
+
+
+_GENERATORS: Mapping[str, Callable[[GitOpsTree, Mapping[str, Any]], list[Parameters]]] = {
+    "list": _generate_from_list,
+    "git": _generate_from_git,
+    "matrix": _combine,
+    "merge": _merge,
+}
 
 
 def _match(pattern: str) -> Callable[[str], Any]:
@@ -205,10 +273,15 @@ def _describe(folder: str) -> dict[str, str]:
 def _flatten(prefix: str, fields: Any) -> Iterator[tuple[str, str]]:
     for key, value in fields.items() if isinstance(fields, dict) else ():
         name = f"{prefix}.{key}" if prefix else str(key)
+        plain = value_of(value)
         if isinstance(value, dict):
             yield from _flatten(name, value)
-        elif isinstance(value, (str, int, float, bool)):
-            yield name, str(value).lower() if isinstance(value, bool) else str(value)
+        elif isinstance(value, list):
+            yield f"{name}{_AS_JSON}", json.dumps(untraced(value), default=str)
+        elif isinstance(plain, (str, int, float, bool)):
+            text = _Written(str(plain).lower() if isinstance(plain, bool) else str(plain))
+            text.location = location_of(value)
+            yield name, text
 
 
 def fill(tree: Any, parameters: Parameters) -> Any:
@@ -219,7 +292,10 @@ def fill(tree: Any, parameters: Parameters) -> Any:
         items = [fill(item, parameters) for item in tree]
         return TracedList(items, tree.location, tree.layer, item_locations=tree.item_locations)
     if type(tree) is TracedScalar and isinstance(tree.value, str) and "{{" in tree.value:
-        return TracedScalar(_replace(tree.value, parameters), tree.location, tree.layer, tree.overridden)
+        filled = _replace(tree.value, parameters)
+        # A value that is nothing but a parameter was written where the parameter is.
+        place = filled.location if isinstance(filled, _Written) else None
+        return TracedScalar(str(filled), place or tree.location, tree.layer, tree.overridden)
     return tree
 
 
@@ -229,6 +305,7 @@ def _replace(text: str, parameters: Parameters) -> str:
         expression = match[1].removeprefix("-").removesuffix("-").strip()
         segment = _SEGMENT.match(expression)
         name = f"path.segments.{segment[1]}" if segment else expression.removeprefix(".")
-        return parameters.get(name, match[0])
+        return parameters.get(_PIPE.sub(_AS_JSON, name), match[0])
 
-    return _EXPRESSION.sub(find, text) if "{{" in text else text
+    whole = _EXPRESSION.fullmatch(text.strip())
+    return find(whole) if whole else _EXPRESSION.sub(find, text) if "{{" in text else text

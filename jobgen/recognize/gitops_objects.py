@@ -184,6 +184,23 @@ class GitOpsTree:
         found = [each for each in found if _count_shared(each.file, near.file) == nearest]
         return found[0] if len(found) == 1 else None
 
+    def list_holders(self, kind: str) -> set[str]:
+        """Return the names of the ConfigMaps or Secrets of the tree."""
+        return {name for known, name in self._holders if known == kind}
+
+    def is_generated(self, name: str) -> bool:
+        """Return True if a kustomization, or another object, may write a ConfigMap or Secret of a name."""
+        text = name.encode()
+        return any(text in content for content in self._generators)
+
+    @cached_property
+    def _generators(self) -> list[bytes]:
+        contents = (
+            self.around.tree.read(path).content for path in self.around.paths if path.endswith((".yaml", ".yml"))
+        )
+        signs = (b"Generator", b"ExternalSecret", b"SealedSecret", b"namePrefix", b"nameSuffix")
+        return [content for content in contents if any(sign in content for sign in signs)]
+
     @cached_property
     def _holders(self) -> dict[tuple[str, str], list[GitOpsObject]]:
         found: dict[tuple[str, str], list[GitOpsObject]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
@@ -22,10 +22,13 @@ from jobgen.recognize.gitops_objects import (
     GitOpsTree,
     read_address,
 )
+from jobgen.repo.files import KUSTOMIZATION_NAMES
 from jobgen.yamlio.read.scalars import quote
 
 PATH, NAME = "gitops-path-missing", "gitops-name-missing"
 _GLOB = ("*", "?", "[", "{")
+_LONGEST = 160
+"""How much of a path is shown: its end says what is missing."""
 
 
 def find_missing(tree: GitOpsTree) -> list[Finding]:
@@ -42,7 +45,8 @@ def _suggest(tree: GitOpsTree, path: str) -> str:
     """Return which path may be meant: the only one that ends with it, or one with a similar name in its place."""
     above = f"{tree.around.above}/" if tree.around.above else ""
     known = {f"{above}{folder}" for each in tree.around.paths for folder in _list_above(each)}
-    same = [each for each in known if each.endswith(f"/{path}") or path.endswith(f"/{each}")]
+    # A folder with only the last name of a path says little: `kafka` of `odh/overlays/dev/kafka`.
+    same = [each for each in known if each.endswith(f"/{path}") or ("/" in each and path.endswith(f"/{each}"))]
     if len(same) == 1:
         return f"; did you mean `{same[0]}`?"
     names = path.strip("/").split("/")
@@ -67,13 +71,40 @@ def _list_above(path: str) -> Iterator[str]:
 def _check_argo(tree: GitOpsTree) -> Iterator[Finding]:
     sources = list(list_sources(tree))
     likely = _find_likely(tree, sources)
+    known = [(each, tree.is_own(each.url)) for each in sources if each.is_head and "chart" not in each.data]
+    checked = [(each, is_certain) for each, is_certain in known if is_certain or read_address(each.url) in likely]
+    folders = {folder for each, _ in checked if (folder := tree.find_path(each.path)) and not is_open(folder)}
+    for source, is_certain in checked:
+        mild = Severity.INFO if _is_left_out(tree, source.owner.file, folders) else Severity.WARNING
+        yield from _check_path(tree, source, Severity.ERROR if is_certain else mild)
     for source in sources:
-        if source.is_head and "chart" not in source.data:
-            is_own = tree.is_own(source.url)
-            if is_own or read_address(source.url) in likely:
-                yield from _check_path(tree, source, Severity.ERROR if is_own else Severity.WARNING)
         yield from _check_values(tree, source)
     yield from _check_projects(tree)
+    if tree.list_kind(ARGO, "AppProject"):
+        # Imported late: most repositories have none.
+        from jobgen.recognize.project_limits import find_forbidden
+
+        yield from find_forbidden(tree, sources)
+
+
+def _is_left_out(tree: GitOpsTree, file: str, folders: Collection[str]) -> bool:
+    """Return True if nothing deploys the kustomization with the Application of a file, but what is beside it.
+
+    `folders` are those that Applications deploy.
+    """
+    roots = [posixpath.dirname(root) for root in tree.around.plan.members.get(file, ())]
+    if not roots:
+        return False
+    beside = {f"{posixpath.dirname(root)}/" for root in roots} - {"/"}
+    # A folder with a kustomization deploys what that names, any other one the files below it.
+    plain = [each for each in folders if not any(tree.exists(f"{each}/{name}") for name in KUSTOMIZATION_NAMES)]
+    is_deployed = any(_is_around(root, folder) for folder in folders for root in roots)
+    is_deployed = is_deployed or any(_is_around(folder, root) for folder in plain for root in roots)
+    return not is_deployed and any(folder.startswith(above) for folder in folders for above in beside)
+
+
+def _is_around(folder: str, path: str) -> bool:
+    return folder == path or path.startswith(f"{folder}/")
 
 
 _LEAST_PATHS, _SHARE = 4, 0.7
@@ -96,7 +127,9 @@ def _find_likely(tree: GitOpsTree, sources: Iterable[ArgoSource]) -> frozenset[s
 def _check_path(tree: GitOpsTree, source: ArgoSource, severity: Severity) -> Iterator[Finding]:
     path = tree.find_path(source.path) if source.path and not is_open(source.path) else ""
     if path is not None and not tree.exists(path):
-        message = f"{quote(source.path)} does not exist in this repository, so Argo CD cannot render `{source.app}`"
+        message = (
+            f"{quote(source.path, _LONGEST)} does not exist in this repository, so Argo CD cannot render `{source.app}`"
+        )
         hint = _suggest(tree, source.path) or "; correct the path"
         yield _report(source.data.get("path"), source.owner, f"{message}{hint}", severity)
 
@@ -163,6 +196,7 @@ def _check_releases(tree: GitOpsTree) -> Iterator[Finding]:
         reference = as_mapping(chart.get("sourceRef") or owner.spec.get("chartRef"))
         yield from _check_source(tree, owner, reference)
         name = as_text(chart.get("chart"))
+        yield from _check_references(tree, owner)
         if not name or is_open(name) or not is_own(tree, reference):
             continue
         path = tree.find_path(name)
@@ -173,6 +207,41 @@ def _check_releases(tree: GitOpsTree) -> Iterator[Finding]:
             yield _report(chart.get("chart"), owner, f"{message}{_suggest(tree, path) or '; correct the path'}")
         if value_of(chart.get("ignoreMissingValuesFiles")) is not True:
             yield from _check_files(tree, owner, as_list(chart.get("valuesFiles")))
+
+
+def _check_references(tree: GitOpsTree, owner: GitOpsObject) -> Iterator[Finding]:
+    """Check the ConfigMaps and Secrets that a release has its values from; a Secret is often made elsewhere."""
+    for each in map(as_mapping, as_list(owner.spec.get("valuesFrom"))):
+        kind, node = as_text(each.get("kind")), each.get("name")
+        name, key = as_text(node), as_text(each.get("valuesKey")) or "values.yaml"
+        if kind not in ("ConfigMap", "Secret") or not name or is_open(name) or is_open(key):
+            continue
+        known = tree.list_holders(kind)
+        if name in known:
+            yield from _check_key(tree, owner, kind, name, each.get("valuesKey") or node, key)
+        elif value_of(each.get("optional")) is not True and not tree.is_generated(name):
+            hint = did_you_mean(name, sorted(known))
+            if not hint and kind == "Secret":
+                continue
+            message = (
+                f"no {kind} of this repository has the name {quote(name)}, and `{owner.name}` has its values from it"
+            )
+            severity = Severity.WARNING if hint else Severity.INFO
+            advice = hint or "; add it, or set `optional: true`, unless it is created elsewhere"
+            yield Finding(NAME, "gitops", severity, f"{message}{advice}", location_of(node) or owner.location)
+
+
+def _check_key(tree: GitOpsTree, owner: GitOpsObject, kind: str, name: str, node: Node, key: str) -> Iterator[Finding]:
+    """Check that the object has the key: that it is optional says nothing of this."""
+    held = tree.find_holder(kind, name, owner.namespace, owner)
+    data = [as_mapping(held.data.get(field)) for field in ("data", "stringData", "binaryData")] if held else []
+    keys = {str(each) for fields in data for each in fields}
+    if held and keys and key not in keys and "sops" not in held.data:
+        hint = (
+            did_you_mean(key, sorted(keys)) or f"; its keys are {', '.join(quote(each) for each in sorted(keys)[:5])}"
+        )
+        message = f"`{kind} {name}` has no key {quote(key)}, so Flux cannot install `{owner.name}`{hint}"
+        yield Finding(NAME, "gitops", Severity.ERROR, message, location_of(node) or owner.location)
 
 
 def _check_files(tree: GitOpsTree, owner: GitOpsObject, nodes: Sequence[Node]) -> Iterator[Finding]:

@@ -6,25 +6,26 @@ import base64
 import binascii
 import json
 import posixpath
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.features.helm.charts import METADATA, VALUES, Chart
-from jobgen.features.helm.uses import Part, Use, Values, name_release
+from jobgen.features.helm.uses import Part, Use, Values, is_plain, name_release, read_typed, set_at
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.kustomize.kustomization import load
 from jobgen.kustomize.resource import read_inline
 from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.recognize.argo_sources import ArgoSource, is_open, list_sources, locate_values
+from jobgen.recognize.argo_sources import ArgoSource, has_too_many, is_open, list_sources, locate_values
 from jobgen.recognize.flux_sources import find_sources, may_be_own
 from jobgen.recognize.gitops_objects import ARGO, HELM, GitOpsObject, GitOpsTree, read_address
 from jobgen.repo.files import File, is_kustomization
 
-_INTEGER = lazy_pattern(r"(?:0|-?[1-9]\d{0,17})\Z")
-_KEYS = lazy_pattern(r"[^.\[\]\\=,{}]+(?:\.[^.\[\]\\=,{}]+)*\Z")
-_CHANGES = "patches patchesJson6902 patchesStrategicMerge images replacements transformers replicas".split()
+_VARIABLE = lazy_pattern(r"\{\{[^{}]*\}\}|\$\{[^{}]*\}")
+_CHANGES = """patches patchesJson6902 patchesStrategicMerge images replacements transformers replicas components
+    namePrefix nameSuffix labels commonLabels commonAnnotations""".split()
 
 
 class Unjudged(NamedTuple):
@@ -38,6 +39,7 @@ class Unjudged(NamedTuple):
 REMOTE = "jobgen downloads no charts"
 CHANGED = "something else changes what helm renders"
 OPEN = "some values are filled in elsewhere"
+LIMIT = "its ApplicationSet writes too many Applications, and only the first ones were read"
 ELSEWHERE = "some values are in another repository"
 
 
@@ -50,6 +52,8 @@ class Releases(NamedTuple):
     """The folders of the charts that each kustomization names."""
     judged: frozenset[str]
     """The kustomizations whose charts are all judged."""
+    inflated: Mapping[str, Sequence[Use]]
+    """The charts of kustomizations that are rendered in their builds."""
 
 
 class _Reader:
@@ -62,6 +66,7 @@ class _Reader:
         self.unjudged: list[Unjudged] = []
         self.kustomized: dict[str, list[str]] = {}
         self.judged: set[str] = set()
+        self.inflated: dict[str, list[Use]] = {}
 
     def find_chart(self, folder: str | None) -> Chart | None:
         """Return the chart in a folder; None if there is none."""
@@ -110,7 +115,11 @@ class _Reader:
         if not is_open(folder) and self.tree.may_be_own(source.url):
             chart = self.find_chart(self.tree.find_path(folder))
         if chart is None:
-            if helm:
+            path = self.tree.find_path(folder) if self.tree.is_own(source.url) and not is_open(folder) else None
+            if path is not None and not self.tree.exists(path):
+                # This is an error already.
+                return
+            if helm or (is_open(folder) and self.tree.may_be_own(source.url) and self.may_be_chart(folder)):
                 why = OPEN if is_open(folder) else REMOTE
                 self.leave_out(at, posixpath.basename(folder) if not is_open(folder) else "", why)
             return
@@ -129,15 +138,22 @@ class _Reader:
                 "" if is_open(namespace) else namespace,
                 (*values, *self.list_parameters(source)),
                 tuple(options),
-                tuple(inputs),
+                inputs=tuple(inputs),
                 by=at,
                 is_definite=is_read and self.tree.is_own(source.url) and source.is_head,
                 sources=(self.tree.read(source.owner.file),),
                 kube_version=as_text(helm.get("kubeVersion")),
                 api_versions=tuple(map(as_text, as_list(helm.get("apiVersions")))),
+                is_merged=True,
                 without=_list_left_out(helm, is_kustomize=False),
             )
         )
+
+    def may_be_chart(self, folder: str) -> bool:
+        """Return True if a path with variables may be that of a chart of the tree."""
+        above = f"{self.tree.around.above}/" if self.tree.around.above else ""
+        pattern = re.compile("[^/]*".join(map(re.escape, _VARIABLE.split(folder))) + r"\Z")
+        return any(pattern.match(f"{above}{each.folder}") for each in self.charts.values())
 
     def list_argo_values(self, source: ArgoSource, folder: str) -> list[Values] | str:
         """Return the values of a source in their order, or why not all of them are known."""
@@ -176,15 +192,11 @@ class _Reader:
         """Yield the parameters that are plain fields, as values."""
         for each in map(as_mapping, as_list(source.helm.get("parameters"))):
             name, node = as_text(each.get("name")), each.get("value")
-            if _KEYS.match(name) and not is_open(_write(node)) and not set(_write(node)) & set("{},\\"):
-                value: Any = _write(node)
-                if value_of(each.get("forceString")) is not True:
-                    value = _read_typed(value)
-                place = location_of(node) or source.owner.location
-                data: Any = TracedScalar(value, place)
-                for key in reversed(name.split(".")):
-                    data = {key: data}
-                yield Values(File(place.file, json.dumps(untraced(data)).encode("utf-8", "surrogatepass")), data)
+            text = _write(node)
+            value = text if value_of(each.get("forceString")) is True else read_typed(text)
+            leaf = TracedScalar(value, location_of(node) or source.owner.location)
+            found = set_at(name, leaf, location_of(each.get("name")))
+            yield from [found] if found and not is_open(text) else []
 
     def read_parameters(self, source: ArgoSource, folder: str) -> tuple[list[str], list[File], bool]:
         """Return the options for the other parameters, the files that they name, and whether all are known."""
@@ -195,7 +207,7 @@ class _Reader:
             name, text = as_text(each.get("name")), _write(each.get("value"))
             if is_open(text) or is_open(name):
                 is_read = False
-            elif not _KEYS.match(name) or set(text) & set("{},\\"):
+            elif not is_plain(name, text):
                 option = "--set-string" if value_of(each.get("forceString")) is True else "--set"
                 escaped = text if text.startswith("{") else text.replace(",", r"\,")
                 options += [option, f"{name}={escaped}"]
@@ -304,12 +316,8 @@ class _Reader:
         """Return a text as the value at a path, as Flux sets it; None if it is not a plain one."""
         text = as_text(node)
         is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-        if not _KEYS.match(target) or (set(text) & set("{},\\\n") and not is_quoted):
-            return None
-        data: Any = TracedScalar(text[1:-1] if is_quoted else _read_typed(text), place)
-        for step in reversed(target.split(".")):
-            data = {step: data}
-        return Values(File(place.file, json.dumps(untraced(data)).encode("utf-8", "surrogatepass")), data)
+        value = text[1:-1] if is_quoted else read_typed(text)
+        return set_at(target, TracedScalar(value, place), is_exact=is_quoted) if is_quoted or "\n" not in text else None
 
     # kustomize
 
@@ -319,6 +327,9 @@ class _Reader:
         folder = posixpath.dirname(path)
         home = as_text(as_mapping(fields.get("helmGlobals")).get("chartHome")) or "charts"
         is_judged = True
+        # What only other kustomizations use is judged as they change it.
+        is_changed = any(fields.get(field) for field in _CHANGES) or path not in self.tree.around.plan.roots
+        inflated: list[Use] = []
         for each in map(as_mapping, as_list(fields.get("helmCharts"))):
             at = location_of(each) or Location(path)
             name, version = as_text(each.get("name")), as_text(each.get("version"))
@@ -329,25 +340,29 @@ class _Reader:
                 is_judged = False
                 continue
             self.kustomized.setdefault(path, []).append(chart.folder)
-            if any(fields.get(field) for field in _CHANGES):
-                self.leave_out(at, name, CHANGED)
-                is_judged = False
-                continue
             values, is_exact = self.list_kustomize_values(each, chart, folder, at)
-            self.uses.append(
-                Use(
-                    chart,
-                    name_release(chart, as_text(each.get("releaseName"))),
-                    as_text(each.get("namespace")) or as_text(fields.get("namespace")),
-                    tuple(values),
-                    by=at,
-                    is_definite=is_exact,
-                    sources=(self.tree.read(path),),
-                    kube_version=as_text(each.get("kubeVersion")),
-                    api_versions=tuple(map(as_text, as_list(each.get("apiVersions")))),
-                    without=_list_left_out(each, is_kustomize=True),
-                )
+            use = Use(
+                chart,
+                name_release(chart, as_text(each.get("releaseName"))),
+                as_text(each.get("namespace")) or as_text(fields.get("namespace")),
+                tuple(values),
+                by=at,
+                is_definite=is_exact,
+                sources=(self.tree.read(path),),
+                kube_version=as_text(each.get("kubeVersion")),
+                api_versions=tuple(map(as_text, as_list(each.get("apiVersions")))),
+                without=_list_left_out(each, is_kustomize=True),
             )
+            # Since 5.8, kustomize lets helm set the namespace; before, it did so itself.
+            inflated += [use] if is_exact else []
+            if is_changed and not is_exact:
+                self.leave_out(at, name, CHANGED)
+            elif not is_changed:
+                self.uses.append(use)
+        count = len(as_list(fields.get("helmCharts")))
+        if len(inflated) == count and not any(each.chart.missing or each.chart.fault for each in inflated):
+            self.inflated[path] = inflated
+        is_judged = is_judged and not is_changed
         if is_judged:
             self.judged.add(path)
 
@@ -391,15 +406,6 @@ def _write(node: Node) -> str:
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
-def _read_typed(text: str) -> Any:
-    """Return the value that `--set` reads from a text."""
-    words = {"true": True, "false": False, "null": None}
-    lowered = text.lower()
-    if lowered in words:
-        return words[lowered]
-    return int(text) if _INTEGER.match(text) else text
-
-
 def _list_patched(tree: GitOpsTree) -> Iterator[GitOpsObject]:
     """Yield the ApplicationSets whose Applications a text with statements changes."""
     yield from (each for each in tree.list_kind(ARGO, "ApplicationSet") if each.spec.get("templatePatch"))
@@ -414,9 +420,12 @@ def list_releases(tree: GitOpsTree, charts: Sequence[Chart]) -> Releases:
             reader.leave_out(source.owner.location, "", CHANGED)
         else:
             reader.add_argo(source)
+    for owner in tree.list_kind(ARGO, "ApplicationSet"):
+        if has_too_many(tree, owner):
+            reader.leave_out(owner.location, "", LIMIT)
     for owner in tree.list_kind(HELM, "HelmRelease"):
         reader.add_flux(owner)
     for path in tree.around.paths:
         if is_kustomization(path) and b"helmCharts" in tree.read(path).content:
             reader.add_kustomize(path)
-    return Releases(reader.uses, reader.unjudged, reader.kustomized, frozenset(reader.judged))
+    return Releases(reader.uses, reader.unjudged, reader.kustomized, frozenset(reader.judged), reader.inflated)
