@@ -14,6 +14,13 @@ WORKFLOW += "  arguments: {parameters: [{name: count, value: 2}]}\n"
 WORKFLOW += "  templates: [{name: main, container: {image: 'example.com/a:1.0.0'}}]\n"
 
 
+APP = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a, namespace: argocd}\nspec:\n"
+APP += "  project: default\n  destination: {name: in-cluster, namespace: a}\n"
+APP += "  source: {repoURL: 'https://example.com/a/b.git', targetRevision: main, path: deploy}\n"
+TRAINING = "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a}\nspec:\n  pytorchReplicaSpecs:\n"
+TRAINING += "    Worker: {replicas: 2, template: {spec: {containers: [{name: pytorch, image: %s}]}}}\n"
+
+
 def severities(tmp_path, files, rule):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -30,9 +37,135 @@ def severities(tmp_path, files, rule):
     [("mutable-image-tag", "'example.com/a:latest'"), ("untagged-image", "example.com/a")],
 )
 def test_the_image_of_a_local_cluster_is_an_info(tmp_path, folder, severity, rule, image):
-    assert severities(tmp_path, {f"{folder}a.yaml": POD % (image, "")}, rule) == [severity]
+    assert severities(tmp_path, {f"{folder}a.yaml": POD % (image, ""), "app.yaml": APP}, rule) == [severity]
     loaded = POD % (image, ", imagePullPolicy: IfNotPresent")
     assert severities(tmp_path, {f"{folder}a.yaml": loaded}, "stale-image") == [severity]
+
+
+@pytest.mark.parametrize(
+    "path",
+    """examples/a.yaml 2.sample_jobs/a.yaml tutorials-and-examples/a.yaml mpi/test/a.yaml tests/a.yaml docs/a.yaml
+    micro-benchmarks/nccl/a.yaml""".split(),
+)
+def test_advice_about_an_example_is_an_info(tmp_path, path):
+    files = {path: POD % ("example.com/a", ", securityContext: {privileged: true}"), "app.yaml": APP}
+    assert severities(tmp_path, files, "untagged-image") == ["info"]
+    assert severities(tmp_path, files, "privileged-container") == ["info"]
+    assert severities(tmp_path, {path: CLAIM}, "unfilled-placeholder") == ["info"]
+
+
+@pytest.mark.parametrize("path", ["overlays/test/a.yaml", "envs/test/a.yaml", "latest/a.yaml", "contests/a.yaml"])
+def test_an_environment_for_tests_is_no_example(tmp_path, path):
+    files = {path: POD % ("example.com/a", ""), "app.yaml": APP}
+    assert severities(tmp_path, files, "untagged-image") == ["warning"]
+
+
+def test_an_image_matters_where_it_can_change_without_a_commit(tmp_path):
+    """What somebody applies by hand runs what was there on that day; a tool does the same in any version."""
+    assert severities(tmp_path, {"a.yaml": POD % ("example.com/a", "")}, "untagged-image") == ["info"]
+    assert severities(tmp_path, {"a.yaml": TRAINING % "example.com/a"}, "untagged-image") == ["warning"]
+    (tmp_path / "app.yaml").write_text(APP)
+    assert severities(tmp_path, {"a.yaml": POD % ("example.com/a", "")}, "untagged-image") == ["warning"]
+    assert severities(tmp_path, {"a.yaml": POD % ("busybox", "")}, "untagged-image") == ["info"]
+
+
+def test_advice_that_several_files_need_is_a_warning_once(tmp_path):
+    pod = POD % ("'example.com/a:1.0.0'", ", securityContext: {privileged: true}")
+    files = {f"{name}.yaml": pod.replace("name: a}", f"name: {name}}}") for name in "abc"}
+    assert severities(tmp_path, files, "privileged-container") == ["warning", "info", "info"]
+    found = json.loads(lint_paths(tmp_path, ["."], (), format_="json").out)["findings"]
+    assert [each["message"].rpartition("; ")[2] for each in found if each["severity"] == "warning"] == [
+        "the same holds in 2 other places"
+    ]
+
+
+def test_another_image_is_another_decision(tmp_path):
+    images = {name: TRAINING.replace("name: a}", f"name: {name}}}") % f"example.com/{name}:latest" for name in "ab"}
+    files = {f"{name}.yaml": text for name, text in images.items()}
+    assert severities(tmp_path, files, "mutable-image-tag") == ["warning", "warning"]
+
+
+def test_whether_services_pin_images_is_one_decision(tmp_path):
+    images = {
+        f"{name}.yaml": (POD % (f"example.com/{name}", "")).replace("name: a}", f"name: {name}}}") for name in "abc"
+    }
+    assert severities(tmp_path, {**images, "app.yaml": APP}, "untagged-image") == ["warning", "info", "info"]
+
+
+STREAM = (
+    "apiVersion: image.openshift.io/v1\nkind: ImageStream\nmetadata: {name: a}\nspec: {lookupPolicy: {local: %s}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("is_local", "image", "severity"),
+    [
+        ("true", "a", []),
+        ("true", "'a:latest'", []),
+        ("false", "a", ["warning"]),
+        ("true", "example.com/a", ["warning"]),
+    ],
+)
+def test_an_image_stream_decides_which_image_a_pod_gets(tmp_path, is_local, image, severity):
+    files = {"stream.yaml": STREAM % is_local, "a.yaml": POD % (image, ""), "app.yaml": APP}
+    found = [*severities(tmp_path, files, "untagged-image"), *severities(tmp_path, files, "mutable-image-tag")]
+    assert found == severity
+
+
+JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  template:\n    spec:\n"
+JOB += "      restartPolicy: OnFailure\n"
+JOB += "      containers:\n      - {name: main, image: 'example.com/a:1.0.0', env: [{name: %s, value: '1'}],"
+JOB += " resources: {limits: {nvidia.com/gpu: 1}}}\n"
+COLLECTOR = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\n"
+COLLECTOR += "metadata: {name: fluent-bit, namespace: flux-system}\n"
+COLLECTOR += "spec: {interval: 1h, url: 'oci://example.com/fluent-bit', ref: {tag: 0.48.0}}\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "others", "severity"),
+    [("SEED", {}, "warning"), ("WANDB_PROJECT", {}, "info"), ("SEED", {"logs.yaml": COLLECTOR}, "info")],
+)
+def test_logs_that_are_kept_elsewhere_are_not_lost(tmp_path, variable, others, severity):
+    assert severities(tmp_path, {"a.yaml": JOB % variable, **others}, "lost-logs") == [severity]
+
+
+SECRET = "apiVersion: external-secrets.io/v1beta1\nkind: ExternalSecret\nmetadata: {name: %s}\nspec:\n"
+SECRET += "  secretStoreRef: {name: a, kind: ClusterSecretStore}\n  target: {name: a}\n"
+SECRET += "  data: [{secretKey: a, remoteRef: {key: a}}]\n"
+SUBSCRIPTION = (
+    "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: a}\nspec:\n"
+)
+SUBSCRIPTION += "  {channel: %s, name: %s, source: community-operators, sourceNamespace: openshift-marketplace%s}\n"
+RELEASE = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: a, namespace: a}\nspec:\n"
+RELEASE += "  interval: 1h\n  chart:\n"
+RELEASE += "    spec: {chart: external-secrets, version: %s, sourceRef: {kind: HelmRepository, name: a}}\n"
+
+
+@pytest.mark.parametrize(
+    ("install", "severity"),
+    [
+        ("", ["warning"]),
+        (RELEASE % "0.9.11", []),
+        (RELEASE % "0.16.2", []),
+        (RELEASE % "0.17.0", ["warning"]),
+        (RELEASE % "'>=0.9'", ["info"]),
+        # The catalog has no later release than 0.11.
+        (SUBSCRIPTION % ("stable", "external-secrets-operator", ""), []),
+        (SUBSCRIPTION % ("stable", "another-operator", ""), ["warning"]),
+    ],
+)
+def test_a_version_that_the_installed_release_serves_is_not_old(tmp_path, install, severity):
+    files = {"a.yaml": SECRET % "a", **({"install.yaml": install} if install else {})}
+    assert severities(tmp_path, files, "old-api-version") == severity
+
+
+def test_an_old_version_is_said_once_for_each_kind(tmp_path):
+    files = {f"{name}.yaml": SECRET % name for name in "abc"}
+    assert severities(tmp_path, files, "old-api-version") == ["warning"]
+    found = json.loads(lint_paths(tmp_path, ["."], (), format_="json").out)["findings"]
+    assert [each["message"].rpartition("; ")[2] for each in found if each["rule"] == "old-api-version"] == [
+        "3 objects in 3 files have this version"
+    ]
 
 
 def test_the_image_of_a_pod_template_that_nothing_runs_is_an_info(tmp_path):

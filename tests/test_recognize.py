@@ -653,7 +653,9 @@ def test_builds_with_one_remote_address_are_one_finding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("path", "severity"), [("examples/a.yaml", "info"), ("deploy/a.yaml", "warning")])
 def test_tags_of_images_in_examples(tmp_path: Path, path: str, severity: str) -> None:
-    write_all(tmp_path, {path: DEPLOYMENT.replace(":1.2.3", ":latest")})
+    synced = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec:\n  project: default\n"
+    synced += "  destination: {name: in-cluster}\n  source: {repoURL: 'https://example.com/a/b.git', path: deploy}\n"
+    write_all(tmp_path, {path: DEPLOYMENT.replace(":1.2.3", ":latest"), "app.yaml": synced})
     assert [each["severity"] for each in lint(tmp_path)[1]["findings"]] == [severity]
 
 

@@ -21,7 +21,7 @@ _LOCAL_GROUPS = frozenset(
     """apiserver.config.k8s.io audit.k8s.io backstage.io builtin chainsaw.kyverno.io cli.kyverno.io ctlptl.dev eksctl.io
     install.istio.io k0sctl.k0sproject.io k3d.io kind.x-k8s.io kops.k8s.io kpt.dev kubeadm.k8s.io kubelet.config.k8s.io
     kubeproxy.config.k8s.io kubescheduler.config.k8s.io kustomize.config.k8s.io kuttl.dev meta.pkg.crossplane.io
-    score.dev skaffold""".split()
+    score.dev scorecard.operatorframework.io skaffold tanka.dev""".split()
 )
 _LOCAL_ANNOTATION = "config.kubernetes.io/local-config"
 _TYPO_CUTOFF = 0.8

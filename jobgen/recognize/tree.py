@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Files that fill manifests in, and pages that say how.
 _SCRIPT = lazy_pattern(
     r"(?:\A|/)(?:Makefile|justfile|Justfile|Taskfile\.ya?ml|Tiltfile|Jenkinsfile)\Z"
+    r"|(?:\A|/)(?:\.github/workflows/[^/]+\.ya?ml|\.gitlab-ci\.ya?ml|azure-pipelines\.ya?ml|bitbucket-pipelines\.yml)\Z"
     r"|\.(?:sh|bash|bats|zsh|fish|ps1|py|go|js|ts|rb|mk|tf)\Z"
 )
 _PAGE = lazy_pattern(r"\.(?:md|mdx|rst|txt|adoc|ipynb)\Z")
@@ -42,6 +43,9 @@ class FileTree:
         """Start with the paths of the files that are walked; `held` are those that have been read."""
         self.source = source
         self._paths = tuple(paths)
+        self._lines: dict[str, list[str]] = {}
+        self.images: dict[tuple[str, int, bool], str] = {}
+        """The images near lines, for `read_image`."""
         self._known = {entry.path: File(entry.path, entry.content) for entry in held if entry.content is not None}
 
     def read(self, path: str) -> File:
@@ -49,6 +53,12 @@ class FileTree:
         if path not in self._known:
             self._known[path] = self.source.read(path)
         return self._known[path]
+
+    def read_lines(self, path: str) -> list[str]:
+        """Return the lines of a file."""
+        if path not in self._lines:
+            self._lines[path] = self.read(path).content.decode("utf-8", "replace").split("\n")
+        return self._lines[path]
 
     @cached_property
     def gitops_files(self) -> list[str]:
@@ -64,6 +74,16 @@ class FileTree:
     def has_text(self, text: bytes) -> bool:
         """Return True if a manifest that may have objects of Argo CD or Flux has a text."""
         return any(text in self.read(path).content for path in self.gitops_files)
+
+    @cached_property
+    def is_synced(self) -> bool:
+        """Return True if Argo CD or Flux keeps objects of these files running."""
+        signs = (b"kind: Application", b"kustomize.toolkit.fluxcd.io/", b"helm.toolkit.fluxcd.io/")
+        return any(map(self.has_text, signs))
+
+    def list_with(self, text: bytes, suffixes: tuple[str, ...]) -> list[str]:
+        """Return the walked files, with one of some endings, that have a text."""
+        return [path for path in self._paths if path.endswith(suffixes) and text in self.read(path).content]
 
     def find_text(self, text: bytes, suffixes: tuple[str, ...]) -> str:
         """Return a walked file, with one of some endings, that has a text; empty without one."""
@@ -141,3 +161,7 @@ class ChartOptions(NamedTuple):
     """The files of values that all charts are rendered with; without them, each with those of its releases."""
     find_cluster: Callable[[], Cluster] | None = None
     """Returns the cluster that charts are rendered for; None if it is not known."""
+    home: str = ""
+    """The repository on disk, of which no file is run; empty if it is not known."""
+    archives: Sequence[str] = ()
+    """The linted files that are packaged charts by their names."""
