@@ -18,6 +18,7 @@ from helm_charts import (
     WITHOUT_HELM,
     below,
     count_helm,
+    init_repository,
     needs_helm,
     read_calls,
     write_files,
@@ -142,3 +143,42 @@ spec:
     found = lint(write_files(tmp_path, files), name)
 
     assert {rule for rule, _, _ in found} == {"invalid-port"}
+
+
+@pytest.mark.parametrize("folder", ["", "charts"])
+def test_a_helm_of_the_repository_is_not_run(tmp_path: Path, folder: str) -> None:
+    root = write_files(init_repository(tmp_path / "web"), below("charts/web", GOOD))
+    path = count_helm(root / "bin")
+    (tmp_path / "link").symlink_to(root / "bin")
+    for programs in (path, f"{tmp_path / 'link'}{os.pathsep}{WITHOUT_HELM}"):
+        _, output, _ = run(root / folder, "lint", "--no-cache", path=programs)
+        assert "the helm on PATH is a file of this repository" in output
+    assert read_calls(root / "bin") == []
+
+
+def test_what_templates_read_is_judged_as_they_write_it(tmp_path: Path) -> None:
+    old = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n"
+    own = {
+        "templates/a.yaml": '{{ tpl ($.Files.Get (printf "pdb/%s/a.yaml" "v1")) . }}\n'
+        '---\n{{ .Files.Get "b/c.yaml" }}\n',
+        "pdb/v1/a.yaml": old.replace("v1beta1", "v1") + "spec: {minAvailable: 1, selector: {matchLabels: {a: b}}}\n",
+        "pdb/v1beta1/a.yaml": old,
+        "b/c.yaml": SERVICE.replace("{{ .Values.port }}", "80001").replace("{{ .Release.Name }}", "a"),
+        "other/a.yaml": old,
+    }
+    found = lint(write_files(tmp_path, below("charts/web", {**GOOD, **own})))
+
+    assert [each[:2] for each in found if each[0] in ("old-api-version", "invalid-port")] == [
+        ("old-api-version", "charts/web/other/a.yaml"),
+        ("invalid-port", "charts/web/templates/a.yaml"),
+    ]
+
+
+@pytest.mark.parametrize("port", [80, 80001], ids=["no findings", "findings"])
+def test_helm_is_started_once_for_each_chart_with_findings_or_without(tmp_path: Path, port: int) -> None:
+    charts = [below(f"c{at}", {**GOOD, "values.yaml": f"port: {port}\n"}) for at in range(12)]
+    path = count_helm(tmp_path / "bin")
+    root = write_files(tmp_path / "repository", {name: text for each in charts for name, text in each.items()})
+    run(root, "lint", "--no-cache", path=path)
+
+    assert len(read_calls(tmp_path / "bin")) == len(charts)

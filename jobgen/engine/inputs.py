@@ -229,6 +229,17 @@ def find_program(names: str) -> str:
     return ""
 
 
+def find_top(folder: str) -> str:
+    """Return the top of the repository around a folder; the folder itself if it is in none."""
+    start = here = os.path.realpath(folder)
+    while not os.path.lexists(os.path.join(here, ".git")):
+        above = os.path.dirname(here)
+        if above == here:
+            return start
+        here = above
+    return here
+
+
 def is_link(full: str) -> bool:
     """Return True if there is a symbolic link at a path."""
     return describe(full).startswith(_LINK)

@@ -164,8 +164,16 @@ class Tool(NamedTuple):
     """When its file was last changed: another version may build other objects."""
 
 
-def find_tool() -> Tool | None:
-    """Return kustomize, else kubectl, if one of them is on PATH; it is not started."""
-    described, _, time = find_program("kustomize kubectl").rpartition(" ")
-    name, _, path = described.partition(" ")
-    return Tool(name, path, time) if path else None
+def find_tool(home: str) -> Tool | None:
+    """Return kustomize, else kubectl, if one of them is on PATH and no file of a repository; it is not started."""
+    for names in ("kustomize kubectl", "kubectl"):
+        described, _, time = find_program(names).rpartition(" ")
+        name, _, path = described.partition(" ")
+        if not path:
+            return None
+        # Imported late: most machines have none of them.
+        from jobgen.engine.programs import is_inside
+
+        if not is_inside(path, home):
+            return Tool(name, path, time)
+    return None

@@ -46,7 +46,7 @@ _SAFE_OPTIONS = (
     *("-c", "core.warnAmbiguousRefs=true"),
 )
 _COMMITTER = lazy_pattern(r"committer .*> ([0-9]{1,12}) ([+-])([0-9]{2})([0-9]{2})")
-_NO_REPOSITORY = "this is not a Git repository, so it has no revisions"
+_NO_REPOSITORY = "this is not a Git repository, so it has no revisions; run `git init` and commit"
 _MISSING = "this clone lacks files of that revision; run `git fetch --refetch`, or clone without `--filter`"
 _INFO_FIELDS = 3
 _AT_ONCE = 60
@@ -199,10 +199,10 @@ def _parse_date(text: str) -> str:
 def resolve_commit(folder: Path, revision: str) -> str:
     """Resolve a revision to a commit; warn if it is the name of a tag and of a branch."""
     if revision.startswith("-") or "\0" in revision:
-        raise GitError(f"`{revision}` is not a revision")
+        raise GitError(f"`{revision}` is not a revision; name a branch, a tag or a commit")
     done = _run(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     if done is None:
-        raise GitError("git is not installed; it is needed to read revisions")
+        raise GitError("git is not on PATH, and is needed to read revisions; install it")
     if done.returncode == 0:
         if b" is ambiguous." in done.stderr:
             _warn_of_names(folder, revision)
@@ -214,7 +214,7 @@ def resolve_commit(folder: Path, revision: str) -> str:
             f"`{revision}` is not in this shallow clone; fetch it first: `git fetch --depth=1 origin {revision}`, "
             "or `fetch-depth: 0` in CI"
         )
-    raise GitError(f"there is no revision `{revision}`")
+    raise GitError(f"there is no revision `{revision}`; `git branch --all` and `git log` list them")
 
 
 @cache
@@ -340,7 +340,16 @@ def _parse_info(line: bytes) -> ObjectInfo:
 
 
 def _command(folder: Path, *arguments: str) -> list[str]:
-    return ["git", *_SAFE_OPTIONS, "-C", str(folder), *arguments]
+    program = _find_git(str(folder), os.environ.get("PATH", os.defpath))
+    return [program, *_SAFE_OPTIONS, "-C", str(folder), *arguments]
+
+
+@cache
+def _find_git(folder: str, path: str) -> str:
+    # Imported late: most lints ask Git nothing.
+    from jobgen.engine.programs import find_outside
+
+    return find_outside("git", folder, path)
 
 
 def _make_environment() -> dict[str, str]:

@@ -12,13 +12,13 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import jobgen
 from jobgen import __version__, cache
 from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check
 from jobgen.engine.inputs import read_start
+from jobgen.engine.programs import find_here
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.settings_errors import is_met
@@ -196,13 +196,13 @@ def check_programs(texts: Mapping[str, str]) -> Iterator[Check]:
             yield Check(name, f"{number or 'unknown version'} in {path}; {needed}", facts=facts)
         else:
             status = PROBLEM if users else OK
-            yield Check(name, f"not on PATH; {needed}", status, install if users else "", facts)
+            found = f"not on PATH; {needed}" if users else f"not on PATH; {needed}; `{install}` installs it"
+            yield Check(name, found, status, install if users else "", facts)
 
 
 def find_program(name: str) -> str:
     """The path of a program; empty if there is none, also if PATH names it by a folder of the repository."""
-    path = which(name) or ""
-    return path if os.path.isabs(path) else ""
+    return find_here(name)
 
 
 def read_version(path: str, *arguments: str) -> str:

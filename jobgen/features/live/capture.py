@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from shutil import which
 from typing import Any
 from urllib.parse import quote
 
 from jobgen.api.errors import ToolError, UsageError
+from jobgen.engine.programs import find_here
 from jobgen.k8s.nodes import as_list, as_mapping, get_path
 from jobgen.k8s.redaction import redact_tree
 from jobgen.k8s.secrets import find_secrets
@@ -48,8 +48,8 @@ class Kubectl:
 
     def __init__(self, context: str = "", seconds: float = SECONDS) -> None:
         """Find kubectl, or raise a ToolError."""
-        program = which("kubectl")
-        if program is None:
+        program = find_here("kubectl")
+        if not program:
             raise ToolError("kubectl is not on PATH; install it from https://kubernetes.io/docs/tasks/tools/")
         # kubectl waits longer than its own limit while it connects, so it is stopped a little later.
         limit = f"--request-timeout={seconds * 0.8:g}s"
@@ -242,7 +242,8 @@ def find_folder(config: ProjectConfig, env: str) -> str:
     folder = config.environment(env, []).cluster.state
     if not folder:
         advice = f"set `cluster: {{state: cluster/{env or 'state'}}}` in overlays/{env or '<env>'}/overlay.yaml"
-        raise UsageError(f"environment `{env}` names no folder for the state of its cluster; {advice}")
+        where = f"environment `{env}`" if env else "the repository"
+        raise UsageError(f"{where} names no folder for the state of its cluster; {advice}")
     return folder
 
 

@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from jobgen.engine.inputs import find_top
 from jobgen.features.second_opinion.check_run import find_node
 from jobgen.kustomize.builder import Build, build_own
 from jobgen.kustomize.resource import Id, identify
 from jobgen.kustomize.tool import Answer, ask_tool
-from jobgen.kustomize.tree import Tool, find_tool
+from jobgen.kustomize.tree import FolderTree, Tool, find_tool
 from jobgen.model.data import Location, location_of
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.path import format_pointer
@@ -25,6 +26,11 @@ _NO_TOOL = "neither kustomize nor kubectl is on PATH; run `pip install kubectl-c
 _COMPARED = "with `--since`, only jobgen builds kustomizations, because a commit is not on disk"
 
 
+def _find_tool(builds: Iterable[tuple[FileEntry, Any]]) -> Tool | None:
+    folders = {str(each.source.folder) for _, each in builds if isinstance(each.source, FolderTree)}
+    return find_tool(find_top(min(folders, default=".")))
+
+
 def check_builds(entries: Iterable[FileEntry], *, is_compared: bool) -> tuple[list[Finding], list[Opinion]]:
     """Report what another program builds differently, and how much it built; nothing without a kustomization.
 
@@ -33,7 +39,7 @@ def check_builds(entries: Iterable[FileEntry], *, is_compared: bool) -> tuple[li
     builds = {each.file: (entry, each) for entry in entries if (each := _find_kustomization(entry))}
     if not builds:
         return [], []
-    tool = None if is_compared else find_tool()
+    tool = None if is_compared else _find_tool(builds.values())
     if tool is None:
         return [], [Opinion("kustomize", missing=_COMPARED if is_compared else _NO_TOOL)]
     findings: list[Finding] = []

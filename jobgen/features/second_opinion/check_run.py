@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
 from typing import Any, Literal
 
 import jobgen
 from jobgen.api.errors import ToolError
+from jobgen.engine.programs import find_here
 from jobgen.model.data import Node
 from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -96,7 +96,7 @@ _STATUS: dict[str, Literal["valid", "invalid", "failed"]] = {
 
 def find_missing_kubeconform() -> str:
     """Why kubeconform cannot be run; empty if it can."""
-    if which("kubeconform"):
+    if find_here("kubeconform"):
         return ""
     return (
         "kubeconform is not on PATH; get it from https://github.com/yannh/kubeconform/releases,"
@@ -127,7 +127,14 @@ def run_kubeconform(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
 
 
 def _run_kubeconform(folder: Path, seconds: float) -> list[dict[str, Any]]:
-    command = ["kubeconform", "-strict", "-verbose", "-ignore-missing-schemas", "-output", "json"]
+    command = [
+        find_here("kubeconform") or "kubeconform",
+        "-strict",
+        "-verbose",
+        "-ignore-missing-schemas",
+        "-output",
+        "json",
+    ]
     # Kinds without a group have an empty one there. With locations, the default one in the network is not used.
     for group in ("{{.Group}}", "core"):
         place = f"{folder}/schemas/{group}/{{{{.ResourceKind}}}}_{{{{.ResourceAPIVersion}}}}.json"
