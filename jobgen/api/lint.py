@@ -19,7 +19,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 from jobgen.repo.files import EXCLUDED
 from jobgen.repo.named_paths import read_first
-from jobgen.repo.root import find_root, find_settings, open_store
+from jobgen.repo.root import explain_absence, find_root, find_settings, open_store
 from jobgen.reports import Report, RuleText, Suppressed, formats
 from jobgen.reports.entries import group_findings
 from jobgen.reports.narrowing import Narrowing, describe_unknown
@@ -224,10 +224,10 @@ def lint_request(
         store = open_store(request.directory)
         request = request._replace(keeps_results=bool(store.is_kept or since or request.judge))
     if since:
-        from jobgen.api.since import findings_since, set_day
+        from jobgen.api.since import lint_since, set_day
 
         request = set_day(request, since)
-        linted = findings_since(request, since, _lint_all(request, store, is_compared=True), store).new
+        linted = lint_since(request, since, store, lambda each: _lint_all(each, store, is_compared=True)).new
     else:
         linted = _lint_all(request, store, is_compared=False)
         if request.judge:
@@ -245,9 +245,9 @@ def lint_request(
 
 
 def lint_twice(
-    request: LintRequest, since: str, store: Store | None = None
+    request: LintRequest, since: str, store: Store | None = None, baseline: str = ""
 ) -> tuple[LintResult, LintResult, tuple[Finding, ...]]:
-    """Check what a request names, now and at a revision.
+    """Check what a request names, now and at a revision, without the findings that a baseline lists.
 
     Returns the whole lint, that with new findings only, and the findings that are gone.
     """
@@ -255,10 +255,21 @@ def lint_twice(
 
     store, request = store or open_store(request.directory), set_day(request, since)
     linted = _lint_all(request, store, is_compared=True)
-    now = _to_result(request, linted, _begin_report(request, linted))
-    compared = findings_since(request, since, linted, store, (*now.findings, *now.merged))
+    now = _to_result(request, linted, _begin_with_baseline(request, linted, linted, baseline))
+    shown = (*now.findings, *now.merged, *(each.finding for each in now.suppressed))
+    compared = findings_since(request, since, linted, store, shown)
     store.save()
-    return now, _to_result(request, compared.new, _begin_report(request, linted)), tuple(compared.gone)
+    new = _to_result(request, compared.new, _begin_with_baseline(request, linted, compared.new, baseline))
+    return now, new, tuple(compared.gone)
+
+
+def _begin_with_baseline(request: LintRequest, linted: LintRun, some: LintRun, baseline: str) -> Finishing:
+    context = _begin_report(request, linted)
+    if baseline:
+        from jobgen.api.baseline import apply_baseline
+
+        apply_baseline(request, baseline, some, context, prune=False, all_findings=False)
+    return context
 
 
 def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintRun:
@@ -273,7 +284,10 @@ def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintR
     if request.paths and are_others:
         return linted
     listed = ", ".join(f"{count} {reason}" for reason, count in sorted(linted.skipped.items()))
-    raise NotFoundError(f"there is nothing to lint here{f'; skipped: {listed}' if listed else ''}")
+    skipped = f" (skipped: {listed})" if listed else ""
+    raise NotFoundError(
+        f"there is nothing to lint here{skipped}; name a file or folder with manifests, or run `jobgen init`"
+    )
 
 
 _SUPPRESSED = ("comment", "exception", "baseline")
@@ -312,7 +326,10 @@ def _to_result(request: LintRequest, linted: LintRun, context: Finishing) -> Lin
 def check_request(request: LintRequest) -> None:
     """Raise a UsageError if a folder or tool does not exist, a path is in another repository, or a date is invalid."""
     if not request.directory.is_dir():
-        raise UsageError(f"there is no folder `{request.directory}`")
+        raise UsageError(explain_absence(request.directory, request.directory))
+    for path in request.chart_values:
+        if not (request.directory / path).is_file():
+            raise UsageError(f"there is no file `{path}`; check the path of the values")
     full = [(request.directory / path).resolve() for path in request.paths]
     root = find_root(request.directory.resolve())
     if any(find_settings(folder) not in (None, root) for folder in {*full, *(path.parent for path in full)}):

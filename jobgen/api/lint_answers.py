@@ -32,6 +32,7 @@ def name_lint(request: LintRequest) -> str:
         request.judge,
     )
     options += request.chart_values
+    options += tuple(map(sorted, request.same)) if request.same.files else ()
     options += () if request.compares_trees else ("no trees",)
     return repr((where, commit, list(request.paths), full, list(request.envs), options))
 
@@ -55,6 +56,7 @@ def _encode(linted: LintRun) -> str | None:
             "lines": {file: list(lines.items()) for file, lines in linted.lines.items()},
             "narrowing": [*linted.narrowing],
             "runs": (),
+            "beside": linted.beside and dict(linted.beside),
             "opinions": (),
         }
     except TypeError:
@@ -116,6 +118,11 @@ def ask_findings(request: LintRequest, store: Store) -> LintRun:
         key = name_lint(request if linted.taken else request._replace(is_compared=False))
         store.add(LINT, key, recording.list_reads(), linted)
     return linted
+
+
+def knows_findings(request: LintRequest, store: Store) -> bool:
+    """Return True if the store has the lint of a request."""
+    return _can_answer(request) and _find_answer(request, store) is not None
 
 
 def _find_answer(request: LintRequest, store: Store) -> Row | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from jobgen.api.errors import UsageError
 from jobgen.engine.inputs import MISSING
 from jobgen.model.lazy_re import may_mention
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.rendering.file_result import SameFiles
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, describe_path, open_commit
 from jobgen.repo.files import EXCLUDED, HELM_CHART, OTHER_EXTENSION, FileEntry, report_missing_path, report_unread_path
@@ -75,6 +76,8 @@ class LintRequest(NamedTuple):
     """The files of values that Helm charts are rendered with; without them, those of their releases."""
     narrowing: Narrowing = EVERYTHING
     """What to show, on top of the settings."""
+    same: SameFiles = SameFiles()
+    """Files whose results are those of the lint that this one is compared with, so that no lint has to find them."""
     judge: str = ""
     """The commit whose settings, teams, policies and schemas decide; empty for those of the folder."""
 
@@ -106,6 +109,8 @@ class LintFiles(NamedTuple):
     """The paths of folders, or files in a commit, that are not read because they are those of a Helm chart."""
     others: tuple[str, ...] = ()
     """The paths of files beside the manifests, such as scripts, which may say what a manifest is."""
+    adds_charts: bool = False
+    """True if the charts beside the jobs of a repository are the manifests, and the files around them are none."""
 
     def is_excluded(self, file: str) -> bool:
         """True if findings in a file of jobs/ are left out. Layers affect many jobs, so they are never excluded."""
@@ -120,7 +125,7 @@ class LintContents(NamedTuple):
     dated: frozenset[str]
     """The files whose objects depend on the date."""
     devices: frozenset[str]
-    """The files that may define devices, on which the objects of other files depend."""
+    """The files with objects that define devices, on which the objects of other files depend."""
 
 
 class LintRun(NamedTuple):
@@ -159,6 +164,9 @@ class LintRun(NamedTuple):
     """How much of the declared trees was compared with the sources."""
     narrowing: Narrowing = EVERYTHING
     """What to show of the findings, by the settings."""
+    beside: Mapping[str, str] | None = MappingProxyType({})
+    """The digests of what was found in files that are not checked whole: layers, and files of which the results are
+    the same in another lint. None if such a lint may show something else than a whole one."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:
@@ -182,9 +190,9 @@ def resolve_files(request: LintRequest) -> LintFiles:
     if patterns and whole:
         skipped[EXCLUDED] += sum(_is_job(entry) and is_excluded(entry.path, patterns) for entry in jobs)
     if root is not None and not request.paths and lacks_jobs(root):
-        depth = len(request.folder.resolve().parts) - len(root.parts)
-        standalone = ["/".join([".."] * depth) or "."]
-    if not standalone and request.stdin is None and root is not None:
+        standalone = [_go_up(request.folder, root) or "."]
+    charts = _find_charts(request, root, repository, patterns)
+    if not standalone and not charts and request.stdin is None and root is not None:
         return LintFiles(root, whole, jobs, None, +skipped, patterns)
     prefix = path_below(request.folder.resolve(), root) if root is not None else None
 
@@ -194,14 +202,41 @@ def resolve_files(request: LintRequest) -> LintFiles:
     def is_left_out(path: str) -> bool:
         return bool(patterns) and prefix is not None and is_excluded(name_from_root(path), patterns)
 
-    found = list(_find_standalone(request, standalone, is_left_out))
+    is_searched = not charts or standalone or request.stdin is not None
+    found = [*charts, *(_find_standalone(request, standalone, is_left_out) if is_searched else ())]
     skipped.update(entry.skipped for entry in found if entry.skipped)
     others = tuple(entry.path for entry in found if entry.skipped == OTHER_EXTENSION)
     entries = [entry for entry in found if not entry.skipped]
     if root is not None and prefix is not None:
         entries = [entry for entry in entries if not _is_layer(root, name_from_root(entry.path))]
-    charts = tuple(entry.path for entry in found if entry.skipped == HELM_CHART)
-    return LintFiles(root, whole, jobs, entries, +skipped, patterns, charts, others)
+    folders = tuple(entry.path for entry in found if entry.skipped == HELM_CHART)
+    return LintFiles(root, whole, jobs, entries, +skipped, patterns, folders, others, bool(charts))
+
+
+def _go_up(folder: Folder, root: Folder) -> str:
+    """Return the path of the root from a folder in it; empty for the root itself."""
+    return "/".join([".."] * (len(folder.resolve().parts) - len(root.parts)))
+
+
+def _find_charts(
+    request: LintRequest, root: Folder | None, repository: Sequence[str], patterns: Sequence[ExcludePattern]
+) -> list[FileEntry]:
+    """Return the metadata of the charts beside the jobs if all of a repository is linted."""
+    if root is None or (request.paths and not _names_all(repository)) or lacks_jobs(root):
+        return []
+    # Imported late: a lint of some files looks for no charts.
+    from jobgen.repo.chart_search import find_charts, report_limit
+
+    def is_left_out(path: str) -> bool:
+        return bool(patterns) and is_excluded(path, patterns)
+
+    charts = find_charts(root, is_left_out)
+    up = _go_up(request.folder, root)
+    named = [posixpath.join(up, path) for path in charts.paths if not is_left_out(path)]
+    found = [each._replace(optional=True) for path in named for each in find_files(request.folder, path)]
+    packages = (posixpath.join(up, path) for path in charts.archives if not is_left_out(path))
+    found += (FileEntry(path, skipped=OTHER_EXTENSION) for path in packages)
+    return found if charts.is_complete else [*found, report_limit(SETTINGS)]
 
 
 def _is_layer(root: Folder, path: str) -> bool:
@@ -300,6 +335,11 @@ def _find_unread(root: Folder, paths: Iterable[str], sources: Sequence[FileEntry
             yield report_unread_path(path, _NOTHING_READ)
 
 
+def _names_all(repository: Collection[str]) -> bool:
+    """Return True if paths in the folders of a repository are all of these, as for its root."""
+    return REPOSITORY_FOLDERS[-1] in repository and len(repository) >= len(REPOSITORY_FOLDERS)
+
+
 def select_findings(
     findings: Iterable[Finding], request: LintRequest, find_files: Callable[[Finding], Iterable[str]] = lambda _: ()
 ) -> list[Finding]:
@@ -308,7 +348,7 @@ def select_findings(
     `find_files` returns the files whose jobs a finding is about, if it is about certain jobs.
     """
     repository, standalone = split_paths(request.folder, find_lint_root(request), request.paths)
-    if not repository:
+    if not repository or _names_all(repository):
         return list(findings)
     named = {path.removeprefix("./").rstrip("/") for path in (*repository, *standalone)}
     wanted = named | ({STDIN} if request.stdin is not None else set())

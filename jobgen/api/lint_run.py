@@ -23,6 +23,7 @@ from jobgen.api.recognized_files import (
 from jobgen.check.rules import all_rules, rule_categories, rule_names
 from jobgen.engine.inputs import FOLDER
 from jobgen.engine.store import Store
+from jobgen.k8s.devices import is_device_kind
 from jobgen.model.builtin_rules import CHANGE_RULES, UNJUDGED_CHART_RULES, canonical_rule_name
 from jobgen.model.data import Location, untraced, value_of
 from jobgen.model.features import find_part
@@ -116,7 +117,8 @@ def find_findings(
     context.is_selected = lambda found: [
         each for each in select_findings(found, request, find_files) if not files.is_excluded(each.location.file)
     ]
-    findings = finish([finding for run in runs for finding in run.findings], context, OF_LINT)
+    found = [finding for run in runs for finding in run.findings]
+    findings = finish(found, context, OF_LINT)
     taken = name_taken(survey, runs[-1].left_out) if survey else {}
     return LintRun(
         _add_others(findings, files, request, project, taken, store),
@@ -144,7 +146,17 @@ def find_findings(
         trees=_describe_trees(files, request),
         narrowing=project.narrowing,
         lines={file: lines for run in runs for file, lines in run.lines.items() if file != STDIN},
+        beside=_digest_beside(runs[0], found, comments, coverages[0]) if request.same.files else {},
     )
+
+
+def _digest_beside(
+    run: Run, findings: Sequence[Finding], comments: Sequence[Suppression], coverage: Coverage
+) -> dict[str, str] | None:
+    # Imported late: most lints are not compared.
+    from jobgen.api.same_files import digest_beside
+
+    return digest_beside(run, findings, comments, coverage.cross_file)
 
 
 _STRENGTH = ("off", *(severity.value for severity in reversed(Severity)))
@@ -265,8 +277,14 @@ def _list_contents(runs: Sequence[Run]) -> LintContents | None:
     run = runs[0]
     if len(runs) > 1 or run.entries is not None or not run.rendered or run.project.runtimes or run.inputs is None:
         return None
-    dated = frozenset(path for path, answer in run.answers.items() if any(part.used.days for part in answer.parts))
-    return LintContents(run.inputs.find_contents(), dated, run.inputs.list_devices())
+    # Facts that are compared at a date have none of their own: no object depends on it.
+    dated = frozenset(path for path, answer in run.answers.items() if any(any(part.used.days) for part in answer.parts))
+    devices = frozenset(
+        path
+        for path, answer in run.answers.items()
+        if any(is_device_kind(each.identity) for part in answer.parts for each in part.made)
+    )
+    return LintContents(run.inputs.find_contents(), dated, devices)
 
 
 def finish_file(
@@ -307,6 +325,7 @@ def _start_runs(
         selected = select_environments(project, request.envs, is_lint=True)
         runs.append(start(project, selected, jobs=files.jobs, checks=checks))
         runs[-1].leaves_objects = request.leaves_objects and request.committed is None
+        runs[-1].same = request.same
     if survey is not None:
         # Files by themselves are checked as they are written.
         project = project._replace(as_written=True)

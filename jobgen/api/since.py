@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from jobgen.api.errors import JobgenError, UsageError
-from jobgen.api.lint_answers import ask_findings
+from jobgen.api.lint_answers import ask_findings, knows_findings
 from jobgen.api.lint_files import (
     LintContents,
     LintFiles,
@@ -23,7 +23,7 @@ from jobgen.api.lint_files import (
     split_paths,
 )
 from jobgen.check.cluster.exported import read_exported
-from jobgen.compare.change_rules import ChangedFiles, check_change
+from jobgen.compare.change_rules import ChangedFiles, check_change, check_snapshots
 from jobgen.compare.governance import find_begun, find_changed_files, find_changes, to_findings
 from jobgen.engine.store import Store
 from jobgen.engine.workers import run_beside
@@ -35,8 +35,10 @@ from jobgen.model.path import format_pointer, list_item_names
 from jobgen.pipeline.environment_checker import find_duplicates
 from jobgen.pipeline.finish import Finishing, finish, hide_commented
 from jobgen.pipeline.policies import load_policies
+from jobgen.recognize import RENDERED_CHART
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.file_result import SameFiles
 from jobgen.rendering.result_inputs import digest_entry
 from jobgen.rendering.run_state import digest_layers, load_project
 from jobgen.repo import git, layout
@@ -210,6 +212,18 @@ class Compared(NamedTuple):
     """The lint with only the findings that were not there at the revision, and those about the change."""
     gone: list[Finding]
     """The findings of the revision that are not there any more."""
+    same: SameFiles
+    """The files that were not checked, because their findings are the same at the revision."""
+
+
+class _Base(NamedTuple):
+    """What a lint is compared with."""
+
+    old: CommitPath
+    """The directory at the revision."""
+    root: CommitPath
+    then: LintRequest
+    today: str
 
 
 def findings_since(
@@ -220,6 +234,40 @@ def findings_since(
     The store has the results of files in the lint: those of files that are the same at the revision are used again.
     `shown` are the findings of the lint as they are shown, if it matters which ones are gone.
     """
+    with _open_base(request, revision) as base:
+        return _compare(request, base, now, store, shown)
+
+
+_ATTEMPTS = 3
+"""How often files are added to those that are checked before all of them are."""
+
+
+def lint_since(request: LintRequest, revision: str, store: Store, lint: Callable[[LintRequest], LintRun]) -> Compared:
+    """Lint, and compare with a revision, or raise a UsageError if there is none.
+
+    Files of which both lints find the same are not checked, where that is certain.
+    """
+    with _open_base(request, revision) as base:
+        # Imported late: nothing is checked if the store knows the lint.
+        same = SameFiles()
+        if not knows_findings(request._replace(is_compared=True), store):
+            from jobgen.api.same_files import find_same_files, find_unlike
+
+            same = find_same_files(request, base.then, store)
+        for _ in range(_ATTEMPTS if same.files else 0):
+            now = lint(request._replace(same=same))
+            before = ask_findings(base.then._replace(same=same, is_compared=True), store)
+            unlike = find_unlike(now, before, same.files)
+            if unlike is None:
+                break
+            if not unlike:
+                return _compare(request._replace(same=same), base, now, store)
+            same = same._replace(files=same.files - unlike)
+        return _compare(request, base, lint(request), store)
+
+
+@contextmanager
+def _open_base(request: LintRequest, revision: str) -> Iterator[_Base]:
     if request.stdin is not None:
         raise UsageError("standard input has no revisions; remove `-` or `--since`")
     try:
@@ -230,20 +278,28 @@ def findings_since(
             envs = [env for env in request.envs if (root / "overlays" / env).is_dir()]
             today = request.today or git.read_day(request.directory)
             then = request._replace(committed=old, paths=_list_old_paths(request, old), envs=envs, today=today)
-            days = request.today or old.commit.date, today
-            check = partial(check_change, old, request.directory, request.envs, days, store=store)
-            governed = _check_governance(request, root, now, store)
-            before, found = _lint_and_check(request, then, now, store, check)
-            changes = [*select_findings(found, request), *governed]
-            # Where nothing can be linted at the revision, all findings are new.
-            known = before.findings if before else []
-            gone = find_new(Side(known, (root, old)), Side(shown, (request.directory,))) if shown is not None else []
-            # That a named path is not read is never old.
-            known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in then.paths]
-            new = find_new(Side(now.findings, (now.root, request.directory)), Side(known, (root, old)))
+            yield _Base(old, root, then, today)
     except git.GitError as error:
         raise UsageError(str(error)) from error
-    return Compared(_add_findings(now._replace(findings=new), changes, today), gone)
+
+
+def _compare(
+    request: LintRequest, base: _Base, now: LintRun, store: Store, shown: Sequence[Finding] | None = None
+) -> Compared:
+    old, root, then, today = base
+    then = then._replace(same=request.same, is_compared=request.is_compared)
+    days = request.today or old.commit.date, today
+    check = partial(check_change, old, request.directory, request.envs, days, store=store)
+    governed = _check_governance(request, root, now, store)
+    before, found = _lint_and_check(request, then, now, store, check)
+    changes = [*select_findings(found, request), *_check_releases(request, old, now, days), *governed]
+    # Where nothing can be linted at the revision, all findings are new.
+    known = before.findings if before else []
+    gone = find_new(Side(known, (root, old)), Side(shown, (request.directory,))) if shown is not None else []
+    # That a named path is not read is never old.
+    known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in then.paths]
+    new = find_new(Side(now.findings, (now.root, request.directory)), Side(known, (root, old)))
+    return Compared(_add_findings(now._replace(findings=new), changes, today), gone, request.same)
 
 
 def add_governance(request: LintRequest, now: LintRun, store: Store) -> LintRun:
@@ -308,6 +364,20 @@ def _lint_and_check(
             before = None
         changed = _find_changed(now.contents, before and before.contents)
         return before, wait() if likely is not None and changed == likely else check_own(changed)
+
+
+def _check_releases(request: LintRequest, old: CommitPath, now: LintRun, days: tuple[str, str]) -> list[Finding]:
+    """Find what a change does to the releases of charts, if all of a repository is linted."""
+    is_whole = not request.paths or "." in request.paths
+    if not is_whole or all(sort != RENDERED_CHART.name for sort, _ in now.taken.values()):
+        return []
+    # Imported late: most repositories have no charts.
+    from jobgen.api.tree_entries import snapshot_changed_releases
+
+    root = find_root(request.directory.resolve())
+    is_below = root is not None and root != request.directory.resolve()
+    sides = () if is_below else snapshot_changed_releases(request.directory, (old, request.directory), days)
+    return check_snapshots(*sides) if sides else []
 
 
 def _check_governance(request: LintRequest, old: Folder, now: LintRun, store: Store) -> list[Finding]:

@@ -64,6 +64,14 @@ class Answer(NamedTuple):
     rows: tuple[Row, ...]
 
 
+class SameFiles(NamedTuple):
+    """Files that are rendered, and not checked: all that their results can read is the same in another lint."""
+
+    files: frozenset[str] = frozenset()
+    rules: frozenset[str] = frozenset()
+    """The rules about several jobs that are applied nevertheless, to all jobs; the others find the same in both."""
+
+
 def new_result() -> FileResult:
     """Return a result with nothing in it."""
     from jobgen.rendering.environment import new_overlay_use
@@ -82,7 +90,8 @@ def join_parts(parts: FileParts) -> FileResult:
 
     own, *others = parts
     patches, hits = set(own.used.patches), dict(own.used.hits)
-    misses, own_misses, days = [*own.used.misses], [*own.used.own_misses], [*own.used.days]
+    misses, own_misses = [*own.used.misses], [*own.used.own_misses]
+    defaults, days = [*own.used.defaults], [*own.used.days]
     # The order of the output is job by job, then environment by environment. Items count up, members of a sweep down.
     made, findings, rows, unchecked = [*own.made], [*own.findings], [*own.rows], [*own.unchecked]
     unrendered, dependent, excesses, lines = [*own.unrendered], [*own.dependent], [*own.excesses], {**own.lines}
@@ -94,6 +103,7 @@ def join_parts(parts: FileParts) -> FileResult:
         hits = used.hits | hits
         misses += used.misses
         own_misses += used.own_misses
+        defaults += used.defaults
         days += used.days
         made += part.made
         findings += part.findings
@@ -110,7 +120,7 @@ def join_parts(parts: FileParts) -> FileResult:
     return own._replace(
         made=made,
         findings=findings,
-        used=OverlayUse(patches, hits, misses, own_misses, days),
+        used=OverlayUse(patches, hits, misses, own_misses, defaults, days),
         rows=rows,
         unchecked=unchecked,
         unrendered=unrendered,

@@ -18,6 +18,7 @@ from jobgen.k8s.kinds import may_define_kinds
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.file_result import FileResult
@@ -33,6 +34,7 @@ DescribeMembership = Callable[[Callable[[], Sequence[Job]]], str]
 _OUTLINES: Query[tuple[Job, ...]] = Query("outlines")
 _FILE, _COMMON, _ENVIRONMENT, _PATCHES, _MEMBERSHIP = "file", "common", "environment", "patches", "membership"
 _ALL_PATCHES, _LINES, _SECRETS, _SHARED, _DAY = "all patches", "lines", "secrets", "shared", "day"
+_NAMES_OF_CONFIGS = lazy_pattern(rb"(?<![\w-])(?:ConfigMap|configs|Secret|SealedSecret)(?![\w-])")
 
 
 class ResultInputs:
@@ -90,9 +92,10 @@ class ResultInputs:
             return True
         if name == _PATCHES:
             # If no patch has changed, it does not matter which ones match.
-            every, _, _ = digest.partition(" ")
+            every, _, chosen = digest.partition(" ")
             if every == self.digest(_ALL_PATCHES, argument.partition("\0")[0]):
                 return True
+            return self.digest(name, argument).partition(" ")[2] == chosen
         return self.digest(name, argument) == digest
 
     def digest(self, name: str, argument: str = "") -> str:
@@ -129,6 +132,18 @@ class ResultInputs:
         # No file has an empty digest, so no later run uses the result.
         return [*reads, (_FILE, name, "")] if not all(noted.excess.is_whole for noted in part.excesses) else reads
 
+    def list_layers(self, name: str) -> list[Read]:
+        """Return what any result of a file reads of layers, but for lines that findings point at."""
+        asked = [(_COMMON, ""), (_SECRETS, "")]
+        for env in self._runners:
+            asked += [(_ENVIRONMENT, env), (_PATCHES, f"{env}\0{name}")]
+        return [(*each, self.digest(*each)) for each in asked]
+
+    def list_patches(self) -> list[Read]:
+        """Return what environments change in any file."""
+        asked = [(probe, env) for env in self._runners for probe in (_ENVIRONMENT, _ALL_PATCHES)]
+        return [(*each, self.digest(*each)) for each in asked]
+
     def note_jobs(self, entry: FileEntry, jobs: Iterable[Job]) -> None:
         """Keep the outlines of the jobs of a file, which have been read."""
         self._outlines[name_entry(entry)] = tuple(map(_outline_job, jobs))
@@ -156,10 +171,6 @@ class ResultInputs:
     def digest_shared(self) -> str:
         """Return the digest of what files may share: devices and kinds that some define, and exported state."""
         return self.digest(_SHARED)
-
-    def list_devices(self) -> frozenset[str]:
-        """Return the files that may define devices, on which the objects of other files depend."""
-        return frozenset(each.path for each in self._entries.values() if may_concern_devices(read_file(each).content))
 
     @cached_property
     def _texts(self) -> dict[str, bytes]:
@@ -227,10 +238,15 @@ class ResultInputs:
         # Those that this run processes have been read.
         own = {entry.path: entry for entry in self._entries.values() if entry.build is None}
         files = [read_file(own.get(entry.path, entry)) for entry in sources if entry.build is None]
-        found = [(file.path, digest_bytes(file.content)) for file in files if _is_used(file.content)]
+        found = [(file.path, digest_bytes(file.content)) for file in files if may_be_used(file.content)]
+        return digest_value((found, self.digest_state()))
+
+    def digest_state(self, _: str = "") -> str:
+        """Return the digest of the exported state of clusters."""
         folders = sorted({runner.expander.environment.cluster.state for runner in self._runners.values()} - {""})
-        state = digest_files(file for folder in folders for file in layout.read_state(root, folder))
-        return digest_value((found, state))
+        return digest_files(
+            file for folder in folders for file in layout.read_state(self._project.root, folder)
+        ).decode()
 
 
 def name_entry(entry: FileEntry) -> str:
@@ -264,9 +280,9 @@ def concerns_others(content: bytes) -> bool:
     return may_concern_devices(content) or may_define_kinds(content)
 
 
-def _is_used(content: bytes) -> bool:
+def may_be_used(content: bytes) -> bool:
     """Return True if checks of objects in other files may read a file: it may define devices, kinds or ConfigMaps."""
-    return concerns_others(content) or b"ConfigMap" in content
+    return concerns_others(content) or _NAMES_OF_CONFIGS.search(content) is not None
 
 
 def _list_locations(finding: Finding) -> Iterator[Location]:

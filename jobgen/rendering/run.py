@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from jobgen.engine.store import Query, Row
+from jobgen.engine.store import Row
 from jobgen.engine.workers import parallel_map
 from jobgen.model.budget import RUN, TOO_MANY_STEPS, OverBudgetError
 from jobgen.model.data import Location, ValidFields
@@ -29,6 +29,7 @@ from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact_results import redact_results, redact_shared
 from jobgen.rendering.result_inputs import ResultInputs, digest_value, make_key, name_entry
 from jobgen.rendering.run_state import (
+    RENDERED,
     AllJobs,
     RunState,
     keep_object,
@@ -39,7 +40,7 @@ from jobgen.rendering.run_state import (
 from jobgen.rendering.runtimes import RUNTIME_KINDS
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
-from jobgen.repo.files import KUSTOMIZATION_NAMES, FileEntry, hold_contents, read_file
+from jobgen.repo.files import KUSTOMIZATION_NAMES, File, FileEntry, hold_contents, read_file
 from jobgen.repo.lock import digest_data
 from jobgen.reports.suppress import HIDING_RULES, NO_SCHEMA_RULES
 
@@ -300,8 +301,6 @@ def _name_builds(finding: Finding, files: Sequence[str]) -> Finding:
     return finding._replace(related=(*finding.related, related))
 
 
-RENDERED: Query[FileResult] = Query("rendered")
-"""The objects of a file in one environment, for comparisons in one process."""
 _RENDERED_SCOPE = f"jobs {keep_object.__name__}"
 
 _SHARE = 500
@@ -312,13 +311,19 @@ def complete_results(run: RunState, entries: Sequence[FileEntry]) -> list[FilePa
     """Return the results of files: those that the store has, and those of files that are processed."""
     if run.store is None:
         return map_files(run, run.runners, entries, partial(process_files, run, run.runners))
-    query = run.checks.query if run.checks is not None else run.results or RENDERED
     held = hold_contents(entries)
     describe = run.checks.describe_membership if run.checks is not None else None
     inputs = run.inputs = ResultInputs(run.project, run.store, run.runners, held, run.entries, describe)
     environments: list[str | None] = [None, *(runner.name for runner in run.runners)]
-    keys = [[make_key(run.scope, env, entry) for env in environments] for entry in held]
-    found: list[list[Row | None]] = [[run.store.find(query, key, inputs.holds) for key in several] for several in keys]
+    keys = [
+        [make_key(scope, env, entry) for env in environments]
+        for entry, scope in zip(held, map(run.name_scope, held), strict=True)
+    ]
+    queries = list(map(run.choose_query, held))
+    found: list[list[Row | None]] = [
+        [run.store.find(query, key, inputs.holds) for key in several]
+        for query, several in zip(queries, keys, strict=True)
+    ]
     if run.summarize is not None:
         # Files of which enough is known need not be rendered.
         for number, entry in enumerate(held):
@@ -331,13 +336,13 @@ def complete_results(run: RunState, entries: Sequence[FileEntry]) -> list[FilePa
     size = _SHARE if run.is_cancellable else max(len(entries), 1)
     for numbers, indices in lacking.items():
         wanted = [run.runners[number] for number in numbers]
-        answer = partial(_answer, run, query, wanted)
+        answer = partial(_answer, run, wanted)
         for start in range(0, len(indices), size):
             share = indices[start : start + size]
             answers = map_files(run, wanted, [held[index] for index in share], answer)
             for index, new in zip(share, answers, strict=True):
                 for number, (row, left) in zip((0, *(1 + each for each in numbers)), new, strict=True):
-                    found[index][number] = run.store.add_row(query, keys[index][number], row)
+                    found[index][number] = run.store.add_row(queries[index], keys[index][number], row)
                     if left is not None:
                         key = make_key(_RENDERED_SCOPE, environments[number], held[index])
                         run.store.add_row(RENDERED, key, left)
@@ -348,7 +353,7 @@ def complete_results(run: RunState, entries: Sequence[FileEntry]) -> list[FilePa
 
 
 def _answer(
-    run: RunState, query: Query[FileResult], runners: Sequence[EnvironmentRunner], share: Sequence[FileEntry]
+    run: RunState, runners: Sequence[EnvironmentRunner], share: Sequence[FileEntry]
 ) -> list[list[tuple[Row, Row | None]]]:
     """Process files, and return the rows of each: of the file by itself, and in each environment.
 
@@ -363,7 +368,7 @@ def _answer(
         for env, part in zip(environments, parts, strict=True):
             row, left = Row(run.inputs.list_reads(entry, env, part), part._replace(objects=[])), None
             if run.store is not None and run.store.is_kept:
-                row = row.pack(query)
+                row = row.pack(run.choose_query(entry))
             # What is wrong with a file by itself, or prevents a render, a render reports again.
             if run.leaves_objects and not part.unrendered and not (env is None and part.findings):
                 made = [made._replace(object=data) for made, data in zip(part.made, part.objects, strict=True)]
@@ -401,7 +406,7 @@ def _process(run: RunState) -> Iterator[Rendered]:
     for entry, part in zip(entries, parts, strict=True):
         _note_result(run, entry, part)
         if entry.build is not None:
-            built.append((entry.build.file, entry.build.select(part.findings)))
+            built.append((entry.build.named_by, entry.build.select(part.findings)))
         for made in part.made:
             # Standalone files may be meant for different clusters, so they may repeat an object.
             known = len(shared)
@@ -432,7 +437,8 @@ def _find_across(run: RunState, jobs: AllJobs) -> list[Finding]:
     if run.store is None or run.checks is None or run.inputs is None:
         return find()
     versions = [(name, [row.reads for row in answer.rows]) for name, answer in run.answers.items()]
-    read = (versions, run.environments, run.project.layers, run.inputs.digest_shared(), jobs.is_standalone)
+    rules = sorted(run.same.rules) if run.same.files else None
+    read = (versions, run.environments, run.project.layers, run.inputs.digest_shared(), jobs.is_standalone, rules)
     return run.store.remember(run.checks.across, run.scope, digest_value(read), find)
 
 
@@ -457,6 +463,10 @@ def _note_result(run: RunState, entry: FileEntry, part: FileResult) -> None:
     run.left_out.update((entry.path, skipped) for skipped in part.skipped)
 
 
+_FORMAT = b"jobgen.dev/v"
+"""What the version of a job spec begins with."""
+
+
 def note_duplicate(
     made: Rendered, seen: dict[tuple[str, ...], Rendered], entries: Sequence[FileEntry], findings: list[Finding]
 ) -> bool:
@@ -471,15 +481,44 @@ def note_duplicate(
         return False
     # An environment may set the namespace; without it, the finding is the same in all environments.
     shown = made.identity._replace(namespace="") if made.env else made.identity
-    message = f"`{shown}` is rendered by two jobs; rename one of them"
+    message, note = f"`{shown}` is rendered by two jobs; rename one of them", "first rendered here"
+    if (manifest := _find_only_manifest(first, made, entries)) is not None:
+        message += f", or delete `{manifest.location.file}` if it is the output of `jobgen render`"
+    if _is_written_output(first, made, entries):
+        made, first = first, made
+    if _is_written_output(made, first, entries):
+        source, written = first.location.file, made.location.file
+        message = f"`{shown}` in `{written}` was rendered from `{source}`, which renders it still"
+        message, note = f"{message}; delete `{written}`, and change `{source}` or an overlay instead", "rendered here"
     problem = Problem("duplicate-identity", message, category="fleet")
     found = locate(problem, made.location.file, _name_location(made, entries))
-    related = (Related(_name_location(first, entries), "first rendered here"),)
+    related = (Related(_name_location(first, entries), note),)
     findings.append(found._replace(related=related, object=made.identity, env=made.env))
     return False
 
 
+def _find_only_manifest(first: Rendered, made: Rendered, entries: Sequence[FileEntry]) -> Rendered | None:
+    """Return which of two objects is in a file without job specs, if the other one is in a file with them."""
+    without = [each for each in (first, made) if _FORMAT not in _read_source(each, entries).content]
+    return without[0] if len(without) == 1 else None
+
+
+def _is_written_output(made: Rendered, source: Rendered, entries: Sequence[FileEntry]) -> bool:
+    """Return True if the file of an object says that it was rendered from the job of another file."""
+    if made.location.file == source.location.file:
+        return False
+    # Imported late: most objects are rendered by one job.
+    from jobgen.rendering.runs import SOURCE_ANNOTATION
+
+    content = _read_source(made, entries).content
+    return f"{SOURCE_ANNOTATION}: {source.location.file}\n".encode() in content
+
+
+def _read_source(made: Rendered, entries: Sequence[FileEntry]) -> File:
+    return next(read_file(entry) for entry in entries if entry.path == made.location.file)
+
+
 def _name_location(made: Rendered, entries: Sequence[FileEntry]) -> Location:
     """The location of the name of an object's job, which is to be changed. Its file is read again with locations."""
-    file = next(read_file(entry) for entry in entries if entry.path == made.location.file)
+    file = _read_source(made, entries)
     return Job(JobDocument({}, file.path), file, made.position, made.item, made.location).name()

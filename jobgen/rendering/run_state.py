@@ -13,7 +13,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, OverlayUse, Rendered, overlay_errors, valid_environments
-from jobgen.rendering.file_result import Answer, FileResult, NotedExcess
+from jobgen.rendering.file_result import Answer, FileResult, NotedExcess, SameFiles
 from jobgen.rendering.left_out import LeftOut, find_environments
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact_results import redact_shared
@@ -40,6 +40,8 @@ class Checks(Protocol):
 
     query: Query[FileResult]
     """The question that the results of files answer."""
+    facts: Query[FileResult]
+    """The same for files that are rendered, and not checked."""
     across: Query[list[Finding]]
     """The question that the results of all files together answer."""
 
@@ -73,6 +75,10 @@ class Checks(Protocol):
         """Give findings the severities that they have in this repository, and note what was checked."""
 
 
+RENDERED: Query[FileResult] = Query("rendered")
+"""The objects of a file in one environment, for comparisons in one process."""
+
+
 class RunState:
     """The options of a run, and what it has found so far."""
 
@@ -92,6 +98,8 @@ class RunState:
     """Findings that exceptions of the settings accept."""
     leaves_objects = False
     """True if a run with checks also leaves the objects in the store, for a render of the same files."""
+    same = SameFiles()
+    """The files whose objects nothing checks."""
     results: Query[FileResult] | None = None
     """Where the results of a run without checks are kept; by default in memory."""
 
@@ -166,6 +174,18 @@ class RunState:
         names = ("deployable", "digested")
         options = [name for name in names if getattr(self, name)]
         return " ".join(("jobs" if self.entries is None else "files", self.finish.__name__, *options))
+
+    def choose_query(self, entry: FileEntry) -> Query[FileResult]:
+        """Return the question that the results of a file answer."""
+        if self.checks is None:
+            return self.results or RENDERED
+        return self.checks.facts if entry.path in self.same.files else self.checks.query
+
+    def name_scope(self, entry: FileEntry) -> str:
+        """Return how a file is processed: results of different scopes are different answers."""
+        if entry.path not in self.same.files:
+            return self.scope
+        return " ".join((self.scope, *sorted(self.same.rules)))
 
     @property
     def failed(self) -> bool:
