@@ -156,13 +156,13 @@ def test_environments_with_other_values_or_effects_are_apart(tmp_path: Path) -> 
 
     headlines = [line for line in lines if line.startswith("changed ")]
     assert headlines == [
-        "changed PyTorchJob same in dev, staging: no-effect",
-        "changed PyTorchJob ml-prod/same in prod: no-effect",
+        "changed PyTorchJob same in dev, staging: next run only",
+        "changed PyTorchJob ml-prod/same in prod: next run only",
     ]
     # Each environment has a line of its own that is the cause.
-    causes = [line for line in lines if "no-effect; " in line]
+    causes = [line for line in lines if "next run only; " in line]
     assert causes[0] == (
-        "        no-effect; overlays/dev/overlay.yaml:6, overlays/staging/overlay.yaml:6, was jobs/same.yaml:8"
+        "        next run only; overlays/dev/overlay.yaml:6, overlays/staging/overlay.yaml:6, was jobs/same.yaml:8"
     )
 
 
@@ -176,5 +176,5 @@ def test_namesakes_of_one_environment_keep_their_namespaces(tmp_path: Path) -> N
             )
     lines = compare(tmp_path).splitlines()
 
-    assert lines[0] == "changed PyTorchJob a/twin in dev, prod: no-effect"
+    assert lines[0] == "changed PyTorchJob a/twin in dev, prod: next run only"
     assert lines[1] == "    also affected: PyTorchJob b/twin in dev, prod"

@@ -35,9 +35,9 @@ def state_of(behavior):
     ids=lambda behavior: f"{behavior.operators or 'any'}:{behavior.paths.split()[0]}:{behavior.effect.value}",
 )
 def test_every_behavior_can_apply(behavior):
-    assert (behavior.effect, behavior.reason) in {
-        predict_outcome(path, state_of(behavior)) for path in behavior.paths.split()
-    }
+    outcomes = [predict_outcome(path, state_of(behavior)) for path in behavior.paths.split()]
+
+    assert (behavior.effect, behavior.reason) in {(outcome.effect, outcome.reason) for outcome in outcomes}
 
 
 @pytest.mark.parametrize(

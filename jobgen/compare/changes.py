@@ -287,14 +287,24 @@ def compare_pairs(old: Snapshot, new: Snapshot, pairs: Iterable[Pair]) -> Change
             every.append(assess_addition(new, after))
     impacts = [one for one in every if one.action != "unchanged"]
     impacts.sort(key=rank_impact)
-    used = ((one.old.env, old.list_groups(one.old), one.before) for one in every if one.old and any(one.before))
-    needed = ((one.new.env, new.list_groups(one.new), one.after) for one in every if one.new and any(one.after))
+    used: list[_Share] = []
+    needed: list[_Share] = []
+    for one in every:
+        groups = old.list_groups(one.old) if one.old and any(one.before) else None
+        if one.old and groups is not None:
+            used.append((one.old.env, groups, one.before))
+        if one.new and any(one.after):
+            # What is rendered alike at both revisions is rendered once.
+            is_shared = groups is not None and one.old is not None and one.old.object is one.new.object
+            needed.append((one.new.env, groups if groups and is_shared else new.list_groups(one.new), one.after))
     sums, later, zero = _sum_side(used), _sum_side(needed), ResourceTotals()
     keys = sorted({*sums, *later}, key=_order_groups)
     totals = tuple(GroupTotal(*key, sums.get(key, zero), later.get(key, zero)) for key in keys)
     return ChangeSet(old, new, tuple(impacts), len(every) - len(impacts), totals)
 
 
+_Share = tuple[str, tuple[str, str, str], ResourceTotals]
+"""What an object requests: its environment, its groups, and its resources."""
 Rank = tuple[int, int, str, Identity]
 
 
@@ -316,7 +326,7 @@ def _order_groups(key: _GroupKey) -> tuple[str, int, str]:
     return key[0], _GROUPS.index(key[1]), key[2]
 
 
-def _sum_side(objects: Iterable[tuple[str, tuple[str, str, str], ResourceTotals]]) -> dict[_GroupKey, ResourceTotals]:
+def _sum_side(objects: Iterable[_Share]) -> dict[_GroupKey, ResourceTotals]:
     """Sum what objects request by each of their groups: first for those with the same groups, because few differ."""
     alike: dict[tuple[str, tuple[str, str, str]], ResourceTotals] = {}
     for env, groups, resources in objects:

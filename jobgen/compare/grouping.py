@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import reduce
 
 from jobgen.compare.changes import ChangeSet
+from jobgen.compare.effects import MEASURES, describe, format_delta
 from jobgen.compare.impact import Action, FieldImpact, Impact
 from jobgen.compare.operator_behavior import Outcome
 from jobgen.compare.snapshot import Cause, find_causes
 from jobgen.k8s.compare import FieldPath
-from jobgen.k8s.resources import ResourceTotals, add_totals, format_cpu, summarize_memory
+from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
 from jobgen.model.named_tuple import NamedTuple
@@ -88,8 +89,8 @@ def group_impacts(changes: ChangeSet) -> Iterator[ImpactGroup]:
         first, *_ = found = next(iter(titles.values()))
         roles = _group_roles(first.fields)
         paths = [fields[0].change.path for fields in roles[:_MAX_FIELDS]]
-        new_causes = [find_causes(changes.new, one.new, paths) for one in found if one.new and paths]
-        old_causes = [find_causes(changes.old, one.old, paths) for one in found if one.old and paths]
+        new_causes = [find_causes(changes.new, one.new, paths, one.old) for one in found if one.new and paths]
+        old_causes = [find_causes(changes.old, one.old, paths, one.new) for one in found if one.old and paths]
         rows = tuple(
             make_row(fields)._replace(cause=_join_locations(new_causes, path), was=_join_locations(old_causes, path))
             for fields, path in zip(roles, paths, strict=False)
@@ -191,8 +192,6 @@ def _title(changes: ChangeSet, one: Impact, *, bare: bool = False) -> str:
 
 
 ACTIONS: tuple[Action, ...] = ("added", "removed", "changed")
-_Formatter = Callable[[int], str]
-_MEASURES: tuple[tuple[str, _Formatter], ...] = (("GPUs", str), ("CPU", format_cpu), ("memory", summarize_memory))
 
 
 def format_headline(changes: ChangeSet) -> str:
@@ -221,24 +220,13 @@ def list_totals(changes: ChangeSet) -> Iterator[tuple[str, ...]]:
         is_whole = total.by == "namespace" and (total.before, total.after) == whole.get(total.env)
         if total.before.amounts != total.after.amounts and not is_whole:
             name = total.by if total.by == "environment" else f"{total.by} {total.name}"
-            shown = zip(_MEASURES, total.before.amounts, total.after.amounts, strict=True)
-            amounts = (_format_delta(old, new, format_amount) for (_, format_amount), old, new in shown)
+            shown = zip(MEASURES, total.before.amounts, total.after.amounts, strict=True)
+            amounts = (format_delta(old, new, format_amount) for (_, format_amount), old, new in shown)
             found.setdefault((name, *amounts), []).append(total.env)
     for (name, *shown_amounts), envs in found.items():
         yield changes.name_environments(envs), f"{name} (each)" if len(envs) > 1 else name, *shown_amounts
 
 
-def format_resources(group: ImpactGroup) -> str:
-    """The requested resources that change, of all objects together."""
-    before, after = group.totals
-    measured = zip(_MEASURES, before.amounts, after.amounts, strict=True)
-    shown = [f"{name} {_format_delta(old, new, show)}" for (name, show), old, new in measured if old != new]
-    return ", ".join(shown) + (" in all" if shown and len(group.members) > 1 else "")
-
-
-def _format_delta(before: int, after: int, format_amount: _Formatter) -> str:
-    """`4 → 6 (+2)`, or `4`."""
-    if before == after:
-        return format_amount(after)
-    delta = after - before
-    return f"{format_amount(before)} → {format_amount(after)} ({'+' if delta > 0 else ''}{format_amount(delta)})"
+def describe_group(group: ImpactGroup) -> str:
+    """Return the effects of a group, or why it has its effect; the amounts are those of all objects together."""
+    return describe(group.first, *group.totals, in_all=len(group.members) > 1)

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 from jobgen.check.schema.cel_types import Conversion, compile_conversion
 from jobgen.compare.defaults import drop_defaults, format_steps
 from jobgen.compare.immutable_fields import Edit, find_immutable_field
-from jobgen.compare.operator_behavior import Effect, JobState, Outcome, predict_outcome, select_worst
+from jobgen.compare.operator_behavior import Effect, JobState, Manner, Outcome, predict_outcome, select_worst
 from jobgen.compare.snapshot import Snapshot
-from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
+from jobgen.k8s.argocd_annotations import HELM_HOOK, HOOK, SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.compare import FieldChange, FieldPath, compare_objects, narrow_change
 from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.kueue import DOMAIN, can_be_queued, find_suspend_path, get_kueue_queue, is_suspended
@@ -140,6 +140,7 @@ def _walk_schema(node: Any, root: Any, steps: _Steps, refs: tuple[str, ...], bud
 Action = Literal["added", "removed", "changed", "unchanged"]
 
 _NOTHING_CHANGED = Outcome(Effect.IN_PLACE, "nothing changed")
+_HOOKS = (HOOK, HELM_HOOK)
 _FLUX = "kustomize.toolkit.fluxcd.io/"
 _ELASTIC, _MIN_PARALLELISM = DOMAIN + "elastic-job", DOMAIN + "job-min-parallelism"
 
@@ -175,6 +176,21 @@ class Impact(NamedTuple):
         """Return True if an object with another identity replaces the old one."""
         return self.old is not None and self.new is not None and self.old.identity[1:] != self.new.identity[1:]
 
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """All effects, the most severe first.
+
+        A change that is rejected has no other effect, and pods that are created again have all new values.
+        """
+        worst = self.outcome.effect
+        if self.is_replaced and self.stops:
+            return (Effect.STOPS_RUNNING, worst)
+        if worst not in (Effect.NO_EFFECT, Effect.IN_PLACE):
+            return (worst,)
+        outcomes = (field.outcome for field in self.fields)
+        found = {each.effect for each in outcomes if each.manner is not Manner.IGNORED} or {worst}
+        return tuple(effect for effect in reversed(Effect) if effect in found)
+
 
 def assess_addition(new: Snapshot, rendered: Rendered) -> Impact:
     """The impact of an object that only the new side has."""
@@ -195,7 +211,7 @@ def assess_removal(old: Snapshot, rendered: Rendered) -> Impact:
     kept = _why_kept(manifest)
     stops = not kept and _may_be_running(manifest)
     if kept:
-        outcome = Outcome(Effect.NO_EFFECT, f"{kept}, so the object stays in the cluster")
+        outcome = Outcome(Effect.NO_EFFECT, f"{kept}, so the object stays in the cluster", Manner.IGNORED)
     elif stops:
         outcome = Outcome(Effect.STOPS_RUNNING, "the object and its pods are deleted")
     else:
@@ -208,9 +224,9 @@ def assess_change(old: Snapshot, new: Snapshot, before: Rendered, after: Rendere
     summary = before.object
     if before is after and isinstance(summary, ObjectSummary):
         return Impact("unchanged", before, after, summary.totals, summary.totals, _NOTHING_CHANGED)
-    old_manifest, new_manifest = old.manifest(before), new.manifest(after)
-    resources = new.sum_resources(after)
+    new_manifest, resources = new.manifest(after), new.sum_resources(after)
     is_same = before.object == after.object
+    old_manifest = new_manifest if is_same else old.manifest(before)
     changes = [] if is_same else list(compare_objects(_without_source(before.object), _without_source(after.object)))
     completed = [side.complete(one) for side, one in ((old, before), (new, after))] if changes else []
     if changes and before.identity.kind == after.identity.kind:
@@ -273,6 +289,8 @@ def _assess_field(
     else:
         outcome = _assess_by_operator(change, old_manifest, new_manifest)
     gitops = new_manifest.cluster.gitops
+    if any(name in new_manifest.annotations and name in old_manifest.annotations for name in _HOOKS):
+        return Outcome(Effect.IN_PLACE, "a hook is deleted and created again each time that it runs")
     if gitops in ("argocd", "") and {"Force=true", "Replace=true"} <= set(split_annotation(new_manifest, SYNC_OPTIONS)):
         return Outcome(Effect.RESTART, "Argo CD deletes the object and creates it again (`Force=true,Replace=true`)")
     is_forced = as_text(new_manifest.annotations.get(_FLUX + "force")).lower() == "enabled"

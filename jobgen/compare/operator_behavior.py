@@ -25,7 +25,7 @@ RANK = {effect: rank for rank, effect in enumerate(Effect)}
 
 MEANING = {
     Effect.IN_PLACE: "applied to the running job",
-    Effect.NO_EFFECT: "accepted, but ignored by running pods",
+    Effect.NO_EFFECT: "running pods keep the old value; the next run uses the new one",
     Effect.NEW_RUN: "training starts from the beginning, or for the first time",
     Effect.RESTART: "the running job is stopped and started again",
     Effect.STOPS_RUNNING: "the running job is stopped",
@@ -33,11 +33,22 @@ MEANING = {
 }
 
 
+class Manner(StrEnum):
+    """What else is known about an effect."""
+
+    USUAL = "usual"
+    SCALES = "scales"
+    """Pods are added or removed."""
+    IGNORED = "ignored"
+    """Nothing ever uses the new state: no run, and no later one."""
+
+
 class Outcome(NamedTuple):
     """The effect of an edit, and the reason."""
 
     effect: Effect
     reason: str
+    manner: Manner = Manner.USUAL
 
 
 class JobState(NamedTuple):
@@ -80,13 +91,14 @@ class Behavior(NamedTuple):
     on_both_sides: bool | None = None
     partial: bool | None = None
     upgrade: str | None = None
+    manner: Manner = Manner.USUAL
 
     def matches(self, path: str, state: JobState) -> bool:
         """Return True if this behavior applies to a field of a job in that state."""
         return (
             state.operator in (self.operators or state.operator).split()
             and (not self.kinds or state.kind in self.kinds.split())
-            and all(wanted in (None, known) for wanted, known in zip(self[7:], state[4:], strict=True))
+            and all(wanted in (None, known) for wanted, known in zip(self[7:13], state[4:], strict=True))
             and self.span.contains(state.version)
             and self.kueue.contains(state.kueue)
             and any(path == known or path.startswith(f"{known}/") for known in self.paths.split())
@@ -139,9 +151,10 @@ _WORKLOAD_BEHAVIORS: tuple[Behavior, ...] = (
         "the Job is elastic, so Kueue admits added pods separately",
         queued=True,
         elastic=True,
+        manner=Manner.SCALES,
     ),
     _Job("spec/parallelism", _RESTART, _REQUEUED.format("Job"), queued=True),
-    _Job("spec/parallelism spec/completions", _IN_PLACE, _SCALED),
+    _Job("spec/parallelism spec/completions", _IN_PLACE, _SCALED, manner=Manner.SCALES),
     Behavior("jobset", "spec/coordinator", _IN_PLACE, "Jobs that are created later use the new value", suspended=True),
     Behavior("jobset", "spec/coordinator", _NO_EFFECT, "it is copied to Jobs and pods when they are created"),
     # Scheduled kinds: `suspend` keeps the next runs from starting and does not stop a run.
@@ -159,10 +172,11 @@ _WORKLOAD_BEHAVIORS: tuple[Behavior, ...] = (
         "the RayCluster is elastic, so Kueue admits added pods separately",
         queued=True,
         elastic=True,
+        manner=Manner.SCALES,
     ),
     _RayCluster(_below("spec", _ADMITTED), _RESTART, _REQUEUED.format("RayCluster"), suspended=False, queued=True),
     _RayCluster("spec", _IN_PLACE, _SUSPENDED, suspended=True),
-    _RayCluster(_below("spec", _SCALES), _IN_PLACE, _SCALED),
+    _RayCluster(_below("spec", _SCALES), _IN_PLACE, _SCALED, manner=Manner.SCALES),
     _RayCluster("spec/upgradeStrategy", _IN_PLACE, "it decides what later changes do"),
     _RayCluster(_below("spec", _NOT_COMPARED), _NO_EFFECT, _NOT_COMPARED_REASON),
     _RayCluster(
@@ -172,7 +186,7 @@ _WORKLOAD_BEHAVIORS: tuple[Behavior, ...] = (
         span=_SINCE_RECREATE,
         upgrade="Recreate",
     ),
-    _RayCluster("spec/workerGroupSpecs/*/numOfHosts spec/workerGroupSpecs/+", _IN_PLACE, _SCALED),
+    _RayCluster("spec/workerGroupSpecs/*/numOfHosts spec/workerGroupSpecs/+", _IN_PLACE, _SCALED, manner=Manner.SCALES),
     _RayCluster(
         "spec/workerGroupSpecs/-", _NO_EFFECT, "KubeRay does not delete the pods of a worker group that is removed"
     ),
@@ -203,7 +217,10 @@ _WORKLOAD_BEHAVIORS: tuple[Behavior, ...] = (
     ),
     _RayService("spec/rayClusterConfig", _IN_PLACE, _SUSPENDED, suspended=True),
     _RayService(
-        f"{_below('spec/rayClusterConfig', _SCALES)} spec/rayClusterConfig/workerGroupSpecs/+", _IN_PLACE, _SCALED
+        f"{_below('spec/rayClusterConfig', _SCALES)} spec/rayClusterConfig/workerGroupSpecs/+",
+        _IN_PLACE,
+        _SCALED,
+        manner=Manner.SCALES,
     ),
     _RayService(_below("spec/rayClusterConfig", _NOT_COMPARED), _NO_EFFECT, _NOT_COMPARED_REASON, span=_SINCE_RECREATE),
     _RayService(
@@ -219,9 +236,20 @@ _WORKLOAD_BEHAVIORS: tuple[Behavior, ...] = (
     ),
     _RayService("spec/serveConfigV2", _IN_PLACE, "KubeRay sends it to the running cluster"),
     Behavior(
-        "volcano", "spec/tasks spec/minAvailable", _IN_PLACE, "pods are added or removed, and the gang changes", "Job"
+        "volcano",
+        "spec/tasks spec/minAvailable",
+        _IN_PLACE,
+        "pods are added or removed, and the gang changes",
+        "Job",
+        manner=Manner.SCALES,
     ),
-    Behavior("leaderworkerset", "spec/replicas", _IN_PLACE, "groups of pods are added or removed"),
+    Behavior(
+        "leaderworkerset",
+        "spec/replicas",
+        _IN_PLACE,
+        "groups of pods are added or removed",
+        manner=Manner.SCALES,
+    ),
     Behavior(
         "leaderworkerset",
         "spec/leaderWorkerTemplate spec/networkConfig",
@@ -244,7 +272,7 @@ _TrainJob = partial(Behavior, "trainer", kinds="TrainJob")
 _TensorStack = partial(Behavior, "tensorstack")
 
 BEHAVIORS: tuple[Behavior, ...] = (
-    Behavior("", "status", _NO_EFFECT, "the operator owns the status"),
+    Behavior("", "status", _NO_EFFECT, "the operator owns the status", manner=Manner.IGNORED),
     Behavior(
         _KUEUE,
         "metadata/labels/kueue.x-k8s.io~1priority-class",
@@ -291,11 +319,18 @@ BEHAVIORS: tuple[Behavior, ...] = (
         suspended=False,
         queued=True,
     ),
-    _V1("role/replicas", _IN_PLACE, "the job is elastic, so pods are added or removed", elastic=True),
+    _V1(
+        "role/replicas",
+        _IN_PLACE,
+        "the job is elastic, so pods are added or removed",
+        elastic=True,
+        manner=Manner.SCALES,
+    ),
     _V1(
         "role/replicas",
         _IN_PLACE,
         "pods are added or removed; running pods keep the number of peers that they started with",
+        manner=Manner.SCALES,
     ),
     _V1("spec role", _IN_PLACE, _SUSPENDED, suspended=True),
     _TrainingOperator(
@@ -319,7 +354,8 @@ BEHAVIORS: tuple[Behavior, ...] = (
     _TensorStack(
         "spec/elastic/minReplicas spec/elastic/maxReplicas spec/runMode/pause/resumeSpecs", _REJECTED, _IMMUTABLE
     ),
-    _TensorStack("spec/elastic/expectedReplicas spec/tensorboardSpec spec/runPolicy", _IN_PLACE, _RECONCILED),
+    _TensorStack("spec/elastic/expectedReplicas", _IN_PLACE, _RECONCILED, manner=Manner.SCALES),
+    _TensorStack("spec/tensorboardSpec spec/runPolicy", _IN_PLACE, _RECONCILED),
     _TensorStack("spec role", _IN_PLACE, _SUSPENDED, suspended=True),
     _TensorStack("spec role", _NO_EFFECT, "TensorStack does not document changes of running pods"),
     # Kinds that a repository describes in its own kind files.
@@ -346,7 +382,7 @@ def predict_outcome(path: str, state: JobState) -> Outcome:
         return Outcome(_IN_PLACE, "the API server updates the object")
     # All versions do the same; who declares one is told that this one does.
     named = found.reason.replace("Kueue stops", f"Kueue {state.kueue} stops") if state.kueue else found.reason
-    return Outcome(found.effect, named)
+    return Outcome(found.effect, named, found.manner)
 
 
 def select_worst(outcomes: Iterable[Outcome]) -> Outcome:

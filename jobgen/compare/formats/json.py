@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobgen.compare.changes import ChangeSet, NotCompared
+from jobgen.compare.effects import describe
 from jobgen.compare.grouping import ACTIONS
 from jobgen.compare.impact import Impact
 from jobgen.compare.snapshot import Cause, find_causes
@@ -68,13 +69,15 @@ def describe_left_out(each: NotCompared) -> dict[str, Plain]:
 
 def _describe_impact(changes: ChangeSet, one: Impact) -> dict[str, Plain]:
     paths = [field.change.path for field in one.fields]
-    new_causes = find_causes(changes.new, one.new, paths) if one.new and paths else {}
-    old_causes = find_causes(changes.old, one.old, paths) if one.old and paths else {}
+    new_causes = find_causes(changes.new, one.new, paths, one.old) if one.new and paths else {}
+    old_causes = find_causes(changes.old, one.old, paths, one.new) if one.old and paths else {}
     source = changes.describe_source(one)
     return {
         "happening": one.action,
         "effect": one.outcome.effect.value,
+        "effects": [effect.value for effect in one.effects],
         "why": one.outcome.reason,
+        "summary": describe(one, one.before, one.after),
         "stops": one.stops,
         "env": one.current.env,
         "object": to_plain_identity(one.new and one.new.identity),

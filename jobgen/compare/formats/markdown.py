@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jobgen.compare.changes import ChangeSet, NotCompared
+from jobgen.compare.effects import count_names, name_effects, name_outcome
 from jobgen.compare.governance import Change as Governed
 from jobgen.compare.grouping import (
     ImpactGroup,
+    describe_group,
     format_headline,
-    format_resources,
     format_warning,
     group_impacts,
     list_totals,
 )
 from jobgen.compare.impact import Impact
-from jobgen.compare.operator_behavior import MEANING
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Severity
 from jobgen.reports.escape import markdown_text
@@ -53,7 +53,7 @@ def _render_names(rest: list[Impact], space: int) -> Iterator[str]:
     yield f"<details><summary>{len(rest)} more, by name; <code>jobgen diff --format json</code> shows all</summary>\n\n"
     for index, one in enumerate(rest):
         env = f" in {one.current.env}" if one.current.env else ""
-        line = f"- {one.action} {markdown_text(str(one.current.identity) + env)}: {one.outcome.effect.value}\n"
+        line = f"- {one.action} {markdown_text(str(one.current.identity) + env)}: {name_effects(one)}\n"
         space -= len(line)
         if space < 0:
             yield f"- … and {len(rest) - index} more\n"
@@ -72,9 +72,7 @@ def _render_summary(changes: ChangeSet) -> Iterator[str]:
     yield from _render_governance(changes.governance)
     if changes.impacts:
         yield "| effect | objects | |\n|---|---:|---|\n"
-        yield from (
-            f"| {effect.value} | {count} | {MEANING[effect]} |\n" for effect, count in changes.count_effects().items()
-        )
+        yield from (f"| {name} | {count} | {meaning} |\n" for name, count, meaning in count_names(changes.impacts))
         yield "\n"
     yield from _render_totals(list(list_totals(changes)))
     if changes.queues:
@@ -141,9 +139,8 @@ def _render_group(group: ImpactGroup) -> Iterator[str]:
     first, members = group.first, group.names
     others = f" and {len(members) - 1} more" if len(members) > 1 else ""
     yield f"<details><summary><b>{first.action}</b> {markdown_text(members[0])}{others}: "
-    yield f"<b>{first.outcome.effect.value}</b></summary>\n\n"
-    notes = (markdown_text(first.outcome.reason), markdown_text(format_resources(group)))
-    yield f"{'; '.join(filter(None, notes))}\n\n"
+    yield f"<b>{name_effects(first)}</b></summary>\n\n"
+    yield f"{markdown_text(describe_group(group))}\n\n"
     if len(members) > 1:
         more = " …" if len(members) > _MAX_NAMES + 1 else ""
         yield f"Also affected: {', '.join(map(markdown_text, members[1 : _MAX_NAMES + 1]))}{more}\n\n"
@@ -152,7 +149,7 @@ def _render_group(group: ImpactGroup) -> Iterator[str]:
         for row in group.rows:
             also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
             where = row.cause or (f"was {row.was}" if row.was else "")
-            cells = (row.field + also, row.old, row.new, row.outcome.effect.value, where)
+            cells = (row.field + also, row.old, row.new, name_outcome(row.outcome), where)
             yield f"| {' | '.join(map(markdown_text, cells))} |\n"
         if group.hidden:
             yield f"| … | | | | {group.hidden} more fields |\n"

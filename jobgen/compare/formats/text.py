@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from jobgen.compare.changes import ChangeSet
+from jobgen.compare.effects import count_names, name_effects, name_outcome
 from jobgen.compare.governance import Change as Governed
 from jobgen.compare.grouping import (
     ImpactGroup,
+    describe_group,
     format_headline,
-    format_resources,
     format_warning,
     group_impacts,
     list_totals,
@@ -41,7 +42,7 @@ def render(changes: ChangeSet) -> str:
     lines += list_governance(changes.governance)
     lines += [""] if changes.governance else []
     lines.append(f"{changes.old.name} → {changes.new.name}: {format_headline(changes)}")
-    effects = ", ".join(f"{count} {effect.value}" for effect, count in changes.count_effects().items())
+    effects = ", ".join(f"{count} {name}" for name, count, _ in count_names(changes.impacts))
     lines += filter(None, (effects, format_warning(changes)))
     for each in changes.not_compared:
         lines.append(each.describe())
@@ -56,18 +57,18 @@ def list_governance(changes: Sequence[Governed]) -> list[str]:
 
 def _render_group(group: ImpactGroup) -> Iterator[str]:
     first, members = group.first, group.names
-    yield f"{first.action} {members[0]}: {first.outcome.effect.value}"
+    yield f"{first.action} {members[0]}: {name_effects(first)}"
     if len(members) > 1:
         more = f" … {len(members)} in total" if len(members) > _MAX_NAMES + 1 else ""
         yield f"    also affected: {', '.join(members[1 : _MAX_NAMES + 1])}{more}"
-    yield f"    {'; '.join(filter(None, (first.outcome.reason, format_resources(group))))}"
+    yield f"    {describe_group(group)}"
     for row in group.rows:
         also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
         values = {"added": f"+ {row.new}", "removed": f"- {row.old}", "changed": f"{row.old} → {row.new}"}[row.op]
         yield f"    {row.field}{also}: {values}"
         where = row.cause or (f"was {row.was}" if row.was else "")
         moved = f", was {row.was}" if row.cause and row.was and row.was != row.cause else ""
-        yield f"        {row.outcome.effect.value}; {where}{moved}".rstrip("; ")
+        yield f"        {name_outcome(row.outcome)}; {where}{moved}".rstrip("; ")
     if group.hidden:
         yield f"    … and {group.hidden} more fields"
     yield ""
