@@ -353,10 +353,35 @@ def test_outputs_are_the_printed_formats_and_need_both_sides(repository):
     assert '"failed":1' in (repository / "broken.html").read_text()
 
 
-@pytest.mark.parametrize("value", ["pdf=x", "html", "html=", "=x"])
-def test_an_output_is_a_format_and_a_file(value, repository):
-    with pytest.raises(click.UsageError, match=f"`--output {value}` is not a format and a file"):
+@pytest.mark.parametrize("value", ["pdf=x", "html", "html=", "=x", "diff.pdf", ".md"])
+def test_an_output_is_a_file_whose_name_says_the_format(value, repository):
+    with pytest.raises(click.UsageError, match=f"`-o {value}` names no format; write a file that ends in `.md`, "):
         command.main(["HEAD", "--output", value], standalone_mode=False, obj=repository)
+
+
+def test_the_extension_of_an_output_is_its_format(repository):
+    for name, file in {"markdown": "a=b.md", "html": "out/page.html", "json": "diff.json", "text": "diff.txt"}.items():
+        done = command.main(["HEAD", "-o", file], standalone_mode=False, obj=repository)
+
+        assert done.code == 0
+        assert (repository / file).read_text() == since(repository, "HEAD", format_=name).out
+
+
+@pytest.mark.parametrize(
+    ("value", "file", "instead"),
+    [
+        ("markdown=diff.md", "diff.md", "write `-o diff.md`"),
+        ("html=page", "page", "write `-o page.html`"),
+        ("delta=changes.json", "changes.json", "write `--format delta > changes.json`"),
+    ],
+)
+def test_a_format_and_a_file_is_deprecated(value, file, instead, repository):
+    message = f"`-o {value}` is deprecated: `-o` is a file, and its extension the format; {instead}"
+    with pytest.warns(UserWarning, match=re.escape(message)):
+        done = command.main(["HEAD", "-o", value], standalone_mode=False, obj=repository)
+
+    assert done.code == 0
+    assert (repository / file).is_file()
 
 
 @pytest.mark.parametrize(
@@ -414,7 +439,9 @@ def test_empty_folders_have_nothing_to_compare(tmp_path):
         (tmp_path / folder).mkdir()
 
     assert between(tmp_path).code == 3
-    assert between(tmp_path, "old", "nowhere").err == "jobgen: there is no folder `nowhere`\n"
+    assert between(tmp_path, "old", "nowhere").err == "jobgen: there is no folder `nowhere`; check the path\n"
+    (tmp_path / "old/a.yaml").touch()
+    assert "`old/a.yaml` is a file; name its folder: `old`\n" in between(tmp_path, "old/a.yaml", "new").err
 
 
 def test_side_that_cannot_be_rendered_is_reported(repository):

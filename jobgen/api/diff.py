@@ -12,8 +12,9 @@ from typing import Literal
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names
 from jobgen.api.project import Project, ProjectPath
-from jobgen.api.tree_entries import list_tree_entries
+from jobgen.api.tree_entries import add_charts, list_tree_entries
 from jobgen.compare.changes import ChangeSet, NotCompared, QueueChanges, compare_snapshots
+from jobgen.compare.effects import describe
 from jobgen.compare.formats import FORMATS
 from jobgen.compare.governance import Change as Governed
 from jobgen.compare.governance import find_begun, find_changes
@@ -27,6 +28,7 @@ from jobgen.compare.snapshot import (
     snapshot_repository,
     snapshot_tree,
 )
+from jobgen.engine.store import Store
 from jobgen.k8s.redaction import redact_at, redact_path
 from jobgen.k8s.secrets import find_secrets
 from jobgen.model.data import Location, Plain
@@ -34,12 +36,12 @@ from jobgen.model.features import find_part, has_part
 from jobgen.model.finding import Finding, Identity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import suggest_or
 from jobgen.rendering.left_out import join_environments
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, open_commit
 from jobgen.repo.files import read_file
-from jobgen.repo.root import find_root, lacks_jobs, open_store
+from jobgen.repo.root import explain_absence, find_root, lacks_jobs, open_store
 
 # Branches that changes are usually merged into, in the order in which they are tried.
 _DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
@@ -69,7 +71,7 @@ class ChangedField(NamedTuple):
     old: Plain
     new: Plain
     effect: str
-    """What the change of this field does to a running job, such as `in place` or `new run`."""
+    """What the change of this field does to a running job, such as `in-place` or `new-run`."""
     reason: str
 
 
@@ -83,11 +85,15 @@ class ChangedObject(NamedTuple):
     location: Location
     """Where its job is written."""
     effect: str
-    """What the change does to a running job, such as `in place` or `new run`."""
+    """What the change does to a running job, such as `in-place` or `new-run`: the most severe of `effects`."""
     reason: str
     stops: bool
     """True if pods that may be running are deleted."""
     fields: tuple[ChangedField, ...]
+    effects: tuple[str, ...] = ()
+    """All effects, the most severe first."""
+    summary: str = ""
+    """All effects in a sentence, with the requests that change."""
 
 
 class DiffResult(NamedTuple):
@@ -210,7 +216,7 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
     for env in environments:
         if env not in known:
             names = sorted(filter(None, known))
-            hint = f"{did_you_mean(env, names)} (known: {', '.join(names) or 'none'})"
+            hint = suggest_or(env, names, f"choose one of {', '.join(names)}" if names else "write its overlay")
             raise UsageError(f"there is no environment `{env}` in either state{hint}")
     unusable = next((side for side in (old, new) if side.is_unusable), None)
     sides = old.project.root, new.project.root
@@ -220,8 +226,9 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
     if changes is None or not (changes.impacts or changes.unchanged):
         failed = unusable or next((side for side in (old, new) if side.failed), None)
         if failed is None:
-            why = next((f"; {each.explain()}" for each in join_environments([*new.left_out, *old.left_out])), "")
-            raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}{why}")
+            left_out = next((each.explain() for each in join_environments([*new.left_out, *old.left_out])), "")
+            advice = f"fix what is left out: {left_out}" if left_out else "write one with `jobgen new NAME`"
+            raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}; {advice}")
         return DiffResult(old.name, new.name, (), 0, "", tuple(failed.errors), failed.name, governance=governance)
     # Of a secret that changes, only this is shown.
     held = old.secrets | new.secrets
@@ -275,10 +282,13 @@ def _to_object(impact: Impact) -> ChangedObject:
     assert impact.action != "unchanged"
     made = impact.current
     fields: list[ChangedField] = []
-    for (path, _, old, new), (effect, reason) in impact.fields:
-        fields.append(ChangedField(format_dotted(path), format_pointer(path), old, new, effect.value, reason))
+    for (path, _, old, new), outcome in impact.fields:
+        names = format_dotted(path), format_pointer(path)
+        fields.append(ChangedField(*names, old, new, outcome.effect.value, outcome.reason))
     identity = impact.action, made.env, made.identity, made.location
-    return ChangedObject(*identity, impact.outcome.effect.value, impact.outcome.reason, impact.stops, tuple(fields))
+    outcome, effects = impact.outcome, tuple(effect.value for effect in impact.effects)
+    summary = describe(impact, impact.before, impact.after)
+    return ChangedObject(*identity, outcome.effect.value, outcome.reason, impact.stops, tuple(fields), effects, summary)
 
 
 @contextmanager
@@ -300,15 +310,15 @@ def _make_snapshots(
     if folders:
         for name in folders:
             if not (directory / name).is_dir():
-                raise UsageError(f"there is no folder `{name}`")
-        render_jobs, render_tree = partial(snapshot_repository, store=store), partial(_snapshot_manifests, directory)
-        old, new = (
-            (render_jobs if is_repository(path) and not lacks_jobs(path) else render_tree)(
-                path, name, environments, today
-            )
-            for name, path in ((name, directory / name) for name in folders)
-        )
-        yield old, new
+                raise UsageError(explain_absence(directory / name, name))
+        sides_of_folders: list[Snapshot] = []
+        for name, path in ((name, directory / name) for name in folders):
+            has_jobs = is_repository(path) and not lacks_jobs(path)
+            render_folder: Render = partial(_snapshot_manifests, directory)
+            if has_jobs:
+                render_folder = partial(_snapshot_repository, path, store, frozenset())
+            sides_of_folders.append(render_folder(path, name, environments, today))
+        yield sides_of_folders[0], sides_of_folders[1]
         return
     root = find_root(directory.resolve())
     home = root or directory
@@ -318,7 +328,7 @@ def _make_snapshots(
         render: Render = partial(_snapshot_manifests, home)
         if root and not all(map(_lacks_jobs, opened)):
             equal = find_equal_files(*opened) if store.is_kept and not with_objects else frozenset()
-            render = partial(snapshot_repository, store=store, summarized=equal)
+            render = partial(_snapshot_repository, home, store, equal)
         sides: list[Snapshot] = []
         for folder, commit in zip(opened, commits, strict=True):
             name, date = "work tree", today
@@ -333,6 +343,14 @@ def _make_snapshots(
 def _lacks_jobs(folder: Folder) -> bool:
     """Return True if all of a folder is manifests."""
     return lacks_jobs(folder) or not is_repository(folder)
+
+
+def _snapshot_repository(
+    home: Path, store: Store, equal: frozenset[str], folder: Folder, name: str, environments: Sequence[str], today: str
+) -> Snapshot:
+    """Render a jobs repository, with the charts beside its jobs if no environment is named."""
+    jobs = snapshot_repository(folder, name, environments, today, store, equal)
+    return jobs if environments else add_charts(jobs, home, today)
 
 
 def _snapshot_manifests(home: Path, folder: Folder, name: str, environments: Sequence[str], today: str) -> Snapshot:
@@ -360,7 +378,13 @@ def _resolve_revisions(root: Path, revisions: str) -> tuple[Commit, Commit | Non
 
 
 def _resolve(root: Path, name: str) -> Commit:
-    return name, git.resolve_commit(root, name)
+    try:
+        return name, git.resolve_commit(root, name)
+    except git.GitError as error:
+        if name and name == Path(name).name and (root / "overlays" / name).is_dir():
+            message = f"`{name}` is an environment, and no revision; write `jobgen diff -e {name}`"
+            raise git.GitError(f"{message}, or `jobgen diff REVISION -e {name}`") from error
+        raise
 
 
 def find_default_base(root: Path) -> Commit:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,20 +17,37 @@ from jobgen.cli.options import env_option, no_cache_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result, write_files
 from jobgen.compare.formats.text import list_governance
 from jobgen.model.finding import Severity
+from jobgen.model.suggest import list_alternatives
 from jobgen.rendering.left_out import name_left_out
 from jobgen.reports.entries import count_severities, format_findings
+
+_EXTENSIONS = {".md": "markdown", ".html": "html", ".json": "json", ".txt": "text"}
+"""The format of a file, by the end of its name."""
 
 
 def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, str]]:
     """Return a format and a file for each value."""
-    pairs = [(name, path) for name, _, path in (value.partition("=") for value in values)]
-    for value, (name, path) in zip(values, pairs, strict=True):
-        if name not in format_names() or not path:
-            known = ", ".join(format_names())
-            raise click.UsageError(
-                f"`--output {value}` is not a format and a file; write it as `markdown=diff.md` (formats: {known})"
-            )
-    return pairs
+    return list(map(_parse_output, values))
+
+
+def _parse_output(value: str) -> tuple[str, str]:
+    known = format_names()
+    extensions = [extension for extension, name in _EXTENSIONS.items() if name in known]
+    name, _, path = value.partition("=")
+    if path and name in known:
+        # The form of 0.2, for one more minor version.
+        found = _EXTENSIONS.get(os.path.splitext(path)[1], "")
+        named = path if found == name else next((path + end for end in extensions if _EXTENSIONS[end] == name), "")
+        instead = f"write `-o {named}`" if named else f"write `--format {name} > {path}`"
+        warnings.warn(
+            f"`-o {value}` is deprecated: `-o` is a file, and its extension the format; {instead}", stacklevel=2
+        )
+        return name, path
+    found = _EXTENSIONS.get(os.path.splitext(value)[1], "")
+    if found not in known:
+        ends = list_alternatives(f"`{extension}`" for extension in extensions)
+        raise click.UsageError(f"`-o {value}` names no format; write a file that ends in {ends}, such as `-o diff.md`")
+    return found, value
 
 
 @click.command("diff")
@@ -41,8 +60,8 @@ def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...
     "outputs",
     multiple=True,
     callback=_parse_outputs,
-    metavar="FORMAT=FILE",
-    help="Also write this format to a file; can be repeated.",
+    metavar="FILE",
+    help="Also write FILE, as .md, .html, .json or .txt; can be repeated.",
 )
 @click.option(
     "--folders",
