@@ -444,7 +444,7 @@ def test_the_page_says_why_jobs_wait_and_links_them(open_page, html, decided):
     counts = decided[0]["summary"]
     lead = shown.locator(".lead").inner_text()
     assert lead.startswith("prod · 7 workloads: ")
-    assert f"{counts['waits']} waits" in lead
+    assert f"{counts['waits']} waiting" in lead
     waiting = shown.locator(".workload", has_text="ml/b-owner evicts it")
     assert "it lacks 12 of nvidia.com/gpu in flavor h100" in waiting.inner_text()
     assert "ml/b-next" in waiting.locator(".workload-behind").inner_text()
@@ -473,12 +473,12 @@ def test_costs_are_shown_as_bounds(open_page, html):
     shown = open_page(html)
     rows = shown.locator(".costs tbody tr").all_inner_texts()
     assert rows[0].split("\t") == ["prod environment", "7", "3", "39", "108.00"]
-    assert ["d-team team", "1", "1", "1", "not known"] in [text.split("\t") for text in rows]
-    assert "Without a deadline, and so in no sum: 2 of 7 jobs." in shown.locator(".costs").inner_text()
-    unknown = shown.locator(".costs details", has_text="whose cost is not known")
-    assert "d-alone\n1 GPU · no price for what it requests" in unknown.inner_text()
+    assert ["d-team team", "1", "1", "1", "unknown"] in [text.split("\t") for text in rows]
+    assert "2 of 7 jobs have no deadline and are excluded." in shown.locator(".costs").inner_text()
+    unknown = shown.locator(".costs details", has_text="with unknown cost")
+    assert "d-alone\n1 GPU · no price for its resources" in unknown.inner_text()
     assert "b-next\n8 GPUs · no deadline" in unknown.inner_text()
-    known = shown.locator(".costs details", has_text="with a bound")
+    known = shown.locator(".costs details", has_text="with a deadline")
     known.locator("summary").click()
     assert known.locator("li").first.inner_text() == "a-first\n16 GPUs · at most 1 h · 16 GPU hours\n51.20 EUR"
 
@@ -486,7 +486,7 @@ def test_costs_are_shown_as_bounds(open_page, html):
 def test_an_environment_without_queues_says_how_to_add_them(open_page, html):
     shown = open_page(html)
     shown.get_by_role("group", name="Environment").get_by_role("button", name="local").click()
-    shown.wait_for_selector("text=No queues of Kueue in local")
+    shown.wait_for_selector("text=No quota data for local")
     assert "docs/kueue.md" in shown.locator(".empty").inner_text()
     assert shown.locator(".costs").is_visible()
 
@@ -494,7 +494,7 @@ def test_an_environment_without_queues_says_how_to_add_them(open_page, html):
 def test_errors_of_the_state_are_shown(open_page, tmp_path):
     shown = open_page(report(write(tmp_path, {**FILES, "cluster/prod/state.json": "{"})).page)
     assert "cluster/prod/state.json:1:" in shown.locator(".queue-errors").inner_text()
-    assert not shown.get_by_text("No queues of Kueue").is_visible()
+    assert not shown.get_by_text("No quota data").is_visible()
 
 
 def make_large(queues, workloads):

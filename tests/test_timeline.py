@@ -14,9 +14,6 @@ from report_browser import browser  # noqa: F401 -- a fixture
 
 from jobgen.api.errors import UsageError
 from jobgen.api.lint import lint
-from jobgen.api.lint_answers import ask_findings
-from jobgen.api.lint_files import LintRequest
-from jobgen.engine.store import Store
 from jobgen.features.kueue.answers import settle
 from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.queue import queue
@@ -405,8 +402,6 @@ def test_what_a_lint_keeps_of_deadlines_depends_on_the_date(project, tmp_path, m
     found = [run_jobgen_text(folder, "lint", "--today", f"2026-11-{day}").stderr for day in ("16", "17", "18", "16")]
 
     assert ["1 warning" in each for each in found] == [False, False, True, False]
-    contents = ask_findings(LintRequest(Path(folder)), Store()).contents
-    assert contents.dated == {"jobs/first.yaml"}
 
 
 @pytest.mark.parametrize(("is_captured", "severity"), [(True, "error"), (False, "warning")])
@@ -541,6 +536,9 @@ def test_options_of_a_timeline_need_it(project):
     assert (done.returncode, "there is no commit to take the date from; pass `--from`" in done.stderr) == (2, True)
 
 
+LABELS = "(found) => found.map((each) => each.getAttribute('aria-label'))"
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1200, "light")])
 def test_the_page_in_a_browser(project, browser, tmp_path, width, scheme):  # noqa: F811
     jobs = [timed(f"job{number}-{'x' * 40}", 12, "4h-30h", "2026-11-19") for number in range(8)]
@@ -549,19 +547,24 @@ def test_the_page_in_a_browser(project, browser, tmp_path, width, scheme):  # no
     path.write_text(queue(project(*jobs, state=state), timeline=True, begin=BEGIN, format="html").text, "utf-8")
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page.goto(path.as_uri())
-    charts = page.locator("svg[role=img]")
+    page.wait_for_selector("html[data-ready]")
+    queues, bars = page.locator(".schedule"), page.locator(".schedule-row .track")
 
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert charts.count() == 2
-    assert charts.first.locator("rect.bar").count() >= 8
-    assert "queue a" in charts.first.get_attribute("aria-label")
-    assert page.locator("table").first.locator("tr").count() == 10
+    assert queues.count() == 1
+    assert queues.first.get_attribute("aria-label") == "Runs in queue a"
+    # What runs is a bar, and what waits is another one.
+    assert bars.count() == 9
+    assert page.locator(".track .span-run").count() == 9
+    assert page.locator(".track .span-wait").count() == 7
+    assert all(label.startswith(("ml/job", "ml/<img")) for label in bars.evaluate_all(LABELS))
     assert page.evaluate("window.hacked") is None
-    dark = page.evaluate("getComputedStyle(document.querySelector('rect.bar')).fill")
-    assert dark == ("rgb(91, 155, 224)" if scheme == "dark" else "rgb(37, 99, 171)")
-    # A bar of the second job begins where the first ends.
-    boxes = [charts.first.locator("g").nth(number).locator("rect.bar").bounding_box() for number in (1, 2)]
-    assert abs(boxes[0]["x"] + boxes[0]["width"] - boxes[1]["x"]) < 2
+    dark = page.evaluate("getComputedStyle(document.querySelector('.track .span-run')).backgroundColor")
+    assert dark == ("rgb(79, 176, 182)" if scheme == "dark" else "rgb(31, 127, 134)")
+    # The bar of a job that waits begins where its wait ends.
+    last = page.locator(".schedule-row", has=page.locator(".span-wait")).first.locator(".track")
+    wait, run = (last.locator(f".span-{kind}").bounding_box() for kind in ("wait", "run"))
+    assert abs(wait["x"] + wait["width"] - run["x"]) < 2
     page.close()
 
 
@@ -677,11 +680,16 @@ def test_the_page_shows_the_time_before_the_changes(project, browser, tmp_path):
     path.write_text(text, "utf-8")
     page = browser.new_page(viewport={"width": 390, "height": 800})
     page.goto(path.as_uri())
-    rows = page.locator("svg[role=img]").first.locator("g")
-    now, before = (rows.nth(1).locator(f"rect.{kind}").bounding_box() for kind in ("bar", "before"))
+    page.wait_for_selector("html[data-ready]")
+    rows = page.locator(".schedule-row .track")
+    now, before = (rows.nth(1).locator(f".span-{kind}").bounding_box() for kind in ("run", "before"))
 
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     # The second job started when the first one ended, and now starts with it.
-    assert now["x"] == rows.nth(0).locator("rect.bar").bounding_box()["x"]
+    assert now["x"] == rows.nth(0).locator(".span-run").bounding_box()["x"]
     assert abs(before["x"] - now["x"] - now["width"]) < 2
+    page.get_by_role("link", name="What if").click()
+    page.wait_for_selector(".what-if")
+    assert page.locator(".what-if code").first.inner_text() == "cq/a.h100+=16"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.close()

@@ -1,14 +1,28 @@
-/* Capacity of an environment: its queues and cohorts, what Kueue decides, and what runs cost at most. */
+/* Capacity of an environment: its queues and cohorts, what Kueue decides, when jobs run, and what changes do. */
+
+/* The tabs; the page of a timeline has no queues. */
+const TABS = [
+  { name: "", label: "Queues", list: listResults, has: (model) => model.hasFleet, search: "Search queues, flavors, jobs" },
+  { name: "timeline", label: "Timeline", list: listTimeline, has: () => true, search: "Search jobs, queues" },
+  {
+    name: "what-if",
+    label: "What if",
+    list: listWhatIf,
+    has: (model) => model.hasFleet || model.timelines.whatIf.changes.length > 0,
+  },
+];
 
 function showCapacity(model, place, route) {
-  const query = { env: route.query.env || "", q: route.query.q || "" };
+  const tabs = TABS.filter((tab) => tab.has(model));
+  const tab = tabs.find((each) => each.name === (route.query.tab || "")) || tabs[0];
+  const query = { env: route.query.env || "", tab: route.query.tab || "", q: route.query.q || "" };
   const env = chooseEnvironment(model, query.env);
   const results = make("div", { class: "results" });
   const search = make("input", {
     type: "search",
     class: "search",
-    placeholder: "Search queues, flavors, jobs",
-    "aria-label": "Search queues, flavors and jobs",
+    placeholder: tab.search || "Search",
+    "aria-label": tab.search || "Search",
     value: query.q,
     onInput: () => update(search.value.trim()),
   });
@@ -16,17 +30,26 @@ function showCapacity(model, place, route) {
   function update(text) {
     query.q = text;
     replaceRoute(["capacity"], query);
-    show(results, listResults(model, env, toWords(text)));
+    show(results, tab.list(model, env, toWords(text)));
   }
 
-  const lead = [model.environments[env], summarizeWorkloads(ofEnvironment(model.capacity.workloads, env))];
+  const [head] = ofEnvironment(model.timelines.heads, env);
+  const summary = tab.name === "timeline" && head ? head.summary : summarizeWorkloads(ofEnvironment(model.capacity.workloads, env));
+  const lead = [model.environments[env], summary];
   show(
     place,
-    makePage("Capacity", lead.filter(Boolean).join(" · "), makeCapacityControls(model, env, search), results),
+    makePage(
+      "Capacity",
+      lead.filter(Boolean).join(" · "),
+      tabs.length > 1 ? makeTabs(tabs, tab, query) : null,
+      makeLeftOut(model),
+      makeCapacityControls(model, env, query, tab.search ? search : null),
+      results,
+    ),
   );
-  show(results, listResults(model, env, toWords(query.q)));
+  show(results, tab.list(model, env, toWords(query.q)));
   return {
-    search,
+    search: tab.search ? search : null,
     reset: () => {
       search.value = "";
       update("");
@@ -39,7 +62,8 @@ function showCapacity(model, place, route) {
 function chooseEnvironment(model, name) {
   const named = model.environments.indexOf(name);
   if (named >= 0) return named;
-  const known = new Set([...model.capacity.quotas, ...model.capacity.notes].map((row) => row.environment));
+  const rows = [...model.capacity.quotas, ...model.capacity.notes, ...model.timelines.heads];
+  const known = new Set(rows.map((row) => row.environment));
   return known.size ? Math.min(...known) : 0;
 }
 
@@ -57,13 +81,29 @@ function matchesWords(words, ...texts) {
   return words.every((word) => whole.includes(word));
 }
 
-function makeCapacityControls(model, env, search) {
+function makeTabs(tabs, current, query) {
+  const links = tabs.map((tab) => {
+    const href = formatRoute(["capacity"], { ...query, tab: tab.name, q: "" });
+    return make("a", { href, "aria-current": tab === current ? "page" : null }, tab.label);
+  });
+  return make("nav", { class: "tabs", "aria-label": "Capacity" }, links);
+}
+
+/* What the page of a timeline leaves out. */
+function makeLeftOut({ timelines }) {
+  if (!timelines.leftOut.length) return null;
+  const items = timelines.leftOut.map((text) => make("li", {}, "Left out, because of errors: ", makeMessage(text)));
+  return make("ul", { class: "change-notes tone-warn" }, items);
+}
+
+function makeCapacityControls(model, env, query, search) {
   const names = model.environments.map((name) => [name, name || UNSET]);
+  if (names.length < 2 && !search) return null;
   return make(
     "div",
     { class: "controls" },
     names.length > 1
-      ? makeChoice("Environment", names, model.environments[env], (name) => goTo(["capacity"], { env: name }))
+      ? makeChoice("Environment", names, model.environments[env], (name) => goTo(["capacity"], { ...query, env: name }))
       : null,
     search,
   );
@@ -88,10 +128,12 @@ function listResults(model, env, words) {
 }
 
 function makeNoQueues(env) {
-  const title = env ? `No queues of Kueue in ${env}` : "No queues of Kueue";
-  const hint =
-    "Nothing is known of its quota. Export ClusterQueues, LocalQueues, ResourceFlavors and Cohorts to a folder, and name it " +
-    "as cluster.state in the overlay; docs/kueue.md of jobgen shows how.";
+  const title = env ? `No quota data for ${env}` : "No quota data";
+  const hint = [
+    "Export ClusterQueues, LocalQueues, ResourceFlavors and Cohorts to a folder, and write its path as ",
+    make("code", {}, "cluster.state"),
+    " in the overlay; docs/kueue.md of jobgen shows how.",
+  ];
   return makeEmpty(title, hint);
 }
 
@@ -100,7 +142,7 @@ function makeQueueErrors(errors) {
     "section",
     { class: "panel queue-errors" },
     make("h2", {}, makeSeverity("error", "The queues cannot be read")),
-    make("p", { class: "hint" }, "Nothing is decided about the jobs of this environment until this is corrected:"),
+    make("p", { class: "hint" }, "Fix these errors to see what Kueue decides in this environment:"),
     make(
       "ul",
       {},
@@ -113,12 +155,12 @@ function makeQueueErrors(errors) {
 function makeNotes(model, env, notes, hasQueues) {
   const broken = model.cells.filter((cell) => cell.env === env && cell.state === "broken").length;
   const texts = notes.filter((note) => note.level !== "error").map((note) => note.text);
-  if (broken && hasQueues) texts.unshift(`not counted, because they cannot be rendered: ${count(broken, "job")}`);
+  if (broken && hasQueues) texts.unshift(`${count(broken, "job")} cannot be rendered and ${broken === 1 ? "is" : "are"} not counted`);
   if (!texts.length) return null;
   return make(
     "section",
     { class: "panel notes" },
-    make("h2", {}, "What this assumes"),
+    make("h2", {}, "Assumptions"),
     make(
       "ul",
       {},

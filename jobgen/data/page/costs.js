@@ -1,9 +1,11 @@
-/* GPU hours and costs. Only a deadline bounds a run: what has none is listed as not known, and is in no sum. */
+/* GPU hours and costs. Only a deadline bounds a run: jobs without one are listed as unknown and are in no sum. */
 
 function makeCosts(model, env, words) {
   const totals = ofEnvironment(model.capacity.costs, env);
   if (!totals.length) return null;
-  const kept = totals.filter((row) => row.by === "environment" || matchesWords(words, row.name, row.by));
+  // A team or queue that no job has says nothing if it is the only one.
+  const says = (row) => row.name || totals.filter((each) => each.by === row.by).length > 1;
+  const kept = totals.filter((row) => row.by === "environment" || (says(row) && matchesWords(words, row.name, row.by)));
   const runs = model.capacity.runs.filter(
     ({ cell }) => cell.env === env && matchesWords(words, cell.name, cell.team, cell.queue, cell.namespace),
   );
@@ -12,8 +14,8 @@ function makeCosts(model, env, words) {
   return make(
     "section",
     { class: "panel costs" },
-    make("h2", {}, currency ? "GPU hours and costs, at most" : "GPU hours, at most"),
-    make("p", { class: "hint" }, explainCosts(totals[0], currency)),
+    make("h2", {}, currency ? "Maximum GPU hours and costs" : "Maximum GPU hours"),
+    make("p", { class: "hint" }, makeMessage(explainCosts(totals[0], currency))),
     makeCostTable(kept, currency),
     makeLongestRuns(runs.filter(isKnown), currency),
     makeUnknownRuns(
@@ -27,18 +29,18 @@ function explainCosts(whole, currency) {
   const endless = whole.jobs - whole.bounded;
   const unpriced = currency ? whole.bounded - whole.priced : 0;
   const texts = [
-    "Git does not know how long jobs run. These are upper bounds for one run of each job: all its pods run until its deadline.",
-    endless ? `Without a deadline, and so in no sum: ${formatNumber(endless)} of ${count(whole.jobs, "job")}.` : "",
-    unpriced ? `Without a price, and so in no sum of costs: ${count(unpriced, "job")}.` : "",
-    whole.scheduled ? `Started by a schedule, and counted as one run each: ${count(whole.scheduled, "job")}.` : "",
-    "If Kueue evicts a job and starts it again, its time starts again.",
-    currency ? "" : "With --prices, costs are shown, too; docs/prices.md of jobgen describes the file.",
+    "Upper bounds for one run of each job: all its pods run until its deadline.",
+    endless ? `${formatNumber(endless)} of ${count(whole.jobs, "job")} ${endless === 1 ? "has" : "have"} no deadline and ${endless === 1 ? "is" : "are"} excluded.` : "",
+    unpriced ? `${count(unpriced, "job")} ${unpriced === 1 ? "has" : "have"} no price and ${unpriced === 1 ? "is" : "are"} excluded from costs.` : "",
+    whole.scheduled ? `${count(whole.scheduled, "scheduled job")} ${whole.scheduled === 1 ? "counts" : "count"} as one run each.` : "",
+    "If Kueue evicts a job, its time starts again.",
+    currency ? "" : "To see costs, write `--prices FILE`.",
   ];
   return texts.filter(Boolean).join(" ");
 }
 
 function makeCostTable(totals, currency) {
-  const head = ["", "Jobs", "Not known", "GPU hours at most", ...(currency ? [`${currency} at most`] : [])];
+  const head = ["", "Jobs", "Excluded", "GPU hours", ...(currency ? [currency] : [])];
   const rows = totals.map((row) =>
     make(
       "tr",
@@ -67,7 +69,7 @@ function makeCostTable(totals, currency) {
   );
 }
 
-const NOT_KNOWN = "not known";
+const NOT_KNOWN = "unknown";
 
 function listCostValues(row, currency) {
   const known = currency ? row.priced : row.bounded;
@@ -129,12 +131,12 @@ function makeLongestRuns(runs, currency) {
       currency ? make("b", { class: "run-cost" }, `${formatMoney(cell.cost)} ${currency}`) : null,
     );
   const fillContent = () => makeLongList(make("ul", { class: "cost-runs" }), sorted, makeRun);
-  return makeFold({ class: "decision" }, [count(runs.length, "job") + " with a bound"], fillContent, false);
+  return makeFold({ class: "decision" }, [`${count(runs.length, "job")} with a deadline`], fillContent, false);
 }
 
 function makeUnknownRuns(runs, currency) {
   if (!runs.length) return null;
-  const explain = (cell) => (cell.deadline ? "no price for what it requests" : "no deadline");
+  const explain = (cell) => (cell.deadline ? "no price for its resources" : "no deadline");
   const makeRun = ({ cell }) =>
     make(
       "li",
@@ -142,7 +144,7 @@ function makeUnknownRuns(runs, currency) {
       makeJobLink(cell.job, cell.name),
       make("span", { class: "hint" }, [count(cell.gpus, "GPU"), explain(cell)].join(" · ")),
     );
-  const title = `${count(runs.length, "job")} whose ${currency ? "cost" : "time"} is not known`;
+  const title = `${count(runs.length, "job")} with unknown ${currency ? "cost" : "duration"}`;
   const fillContent = () => makeLongList(make("ul", { class: "cost-runs" }), runs, makeRun);
   return makeFold({ class: "decision" }, [title], fillContent, runs.length <= 10);
 }

@@ -47,7 +47,7 @@ const VIEWS = [
   { name: "fleet", label: "Fleet", show: showFleet, has: (model) => model.hasFleet },
   { name: "gpus", label: "GPUs", show: showUsage, has: (model) => model.hasFleet },
   { name: "findings", label: "Findings", show: showFindings, has: (model) => model.hasFleet },
-  { name: "capacity", label: "Capacity", show: showCapacity, has: (model) => model.hasFleet },
+  { name: "capacity", label: "Capacity", show: showCapacity, has: (model) => model.hasFleet || model.isTimeline },
   { name: "job", label: "Job", show: showJob, has: () => false },
 ];
 

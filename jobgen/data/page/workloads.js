@@ -3,11 +3,11 @@
 const DECISIONS = [
   ["never", { label: "never admitted", icon: "ban", tone: "bad", help: "it cannot be admitted, however empty the cluster is" }],
   ["unmanaged", { label: "unmanaged", icon: "alert", tone: "warn", help: "it names a queue, but Kueue does not manage it, so it starts at once, without quota" }],
-  ["waits", { label: "waits", icon: "clock", tone: "warn", help: "it lacks quota now, or a job is before it" }],
-  ["preempts", { label: "preempts", icon: "bolt", tone: "warn", help: "it evicts other jobs" }],
-  ["borrows", { label: "borrows", icon: "check", tone: "note", help: "it uses quota of other queues in the cohort" }],
+  ["waits", { label: "waiting", icon: "clock", tone: "warn", help: "it lacks quota now, or a job is before it" }],
+  ["preempts", { label: "preempting", icon: "bolt", tone: "warn", help: "it evicts other jobs" }],
+  ["borrows", { label: "borrowing", icon: "check", tone: "note", help: "it uses quota of other queues in the cohort" }],
   ["admitted", { label: "admitted", icon: "check", tone: "good", help: "its queue has quota for it" }],
-  ["running", { label: "runs already", icon: "play", tone: "good", help: "it is assumed to run from the start" }],
+  ["running", { label: "running", icon: "play", tone: "good", help: "it is assumed to run from the start" }],
   ["unqueued", { label: "without a queue", icon: "dash", tone: "note", help: "it names no queue, so it starts at once" }],
 ];
 const OPEN_WORKLOADS = 40;
@@ -56,8 +56,8 @@ function listWorkloadTexts(row) {
 
 function makeDecision(model, decision, rows) {
   const { label, icon, tone } = describeDecision(decision);
-  // Kueue admits jobs with errors, too; they are not good.
-  const isFaulty = (tone === "good" || icon === "check") && rows.some((row) => hasErrors(model.cells[row.cell]));
+  // Kueue also admits jobs with errors and warnings; they are not good.
+  const isFaulty = (tone === "good" || icon === "check") && rows.some((row) => model.cells[row.cell] && !isClean(model.cells[row.cell]));
   const summary = [
     make("span", { class: `badge tone-${isFaulty ? "note" : tone}` }, makeIcon(isFaulty ? "dash" : icon), label),
     make("span", { class: "hint" }, count(rows.length, "workload")),
@@ -83,7 +83,7 @@ function makeWorkload(model, row) {
       "span",
       { class: "workload-reason" },
       make("span", {}, row.evictedBy ? [make("code", {}, row.evictedBy), " evicts it; "] : null, makeMessage(row.reason)),
-      row.behind ? make("span", { class: "hint workload-behind" }, `in use by, or behind: ${row.behind}`) : null,
+      row.behind ? make("span", { class: "hint workload-behind" }, `In use by, or waiting behind: ${row.behind}`) : null,
       row.change
         ? make("span", { class: "workload-change" }, makeIcon("right"), make("span", {}, makeMessage(row.change)))
         : null,

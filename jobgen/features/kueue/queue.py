@@ -22,9 +22,10 @@ from jobgen.features.kueue.queues.report import (
     collect_environment,
     decide_environment,
 )
+from jobgen.model.features import find_part, has_part
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, find_closest
+from jobgen.model.suggest import did_you_mean, find_closest, suggest_or
 from jobgen.model.times import parse_moment
 from jobgen.pipeline.environment_checker import report_missing_folder
 from jobgen.rendering.config import ProjectConfig
@@ -130,7 +131,7 @@ def queue(
 
     """
     _check_lists(jobs=jobs, environments=environments, running=running, lost=lost, what_if=what_if)
-    check_format(format, [*FORMATS.names(), *(("html",) if timeline else ())])
+    check_format(format, [*FORMATS.names(), *(("html",) if timeline and has_part("queue.html") else ())])
     if timeline and suggest:
         message = "a suggestion is about jobs that arrive together, not about time"
         raise UsageError(
@@ -278,9 +279,7 @@ def _simulate(
         _lose_clusters(times.lost, changed.values())
         kept = list(map(compare_timelines, applied, now, simulate(changed)))
     if times.format == "html":
-        from jobgen.features.kueue.queues.timeline_page import render_page
-
-        text = render_page(kept, left_out)
+        text = find_part("queue.html").render_page(kept, left_out, config.root)
     else:
         text = RENDERERS[times.format](kept, left_out)
     timelines = tuple(each.timeline for each in kept)
@@ -385,5 +384,6 @@ def _check_patterns(patterns: Sequence[str], collected: Iterable[QueuedJobs], le
         if not any(_matches(job, (pattern,)) for job in every) and not any(
             fnmatchcase(each, pattern) for each in broken
         ):
-            hint = did_you_mean(pattern, sorted({name for job in every for name in (job.name, *job.aliases)}))
+            known = sorted({name for job in every for name in (job.name, *job.aliases)})
+            hint = suggest_or(pattern, known, "`jobgen queue` without names shows all jobs")
             raise NotFoundError(f"there is no job `{pattern}`{hint}", ())

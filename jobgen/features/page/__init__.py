@@ -2,4 +2,4 @@
 
 from jobgen.model.features import Feature
 
-FEATURE = Feature(parts={"diff.html": "pull_request"}, needs=("kueue",))
+FEATURE = Feature(parts={"diff.html": "pull_request", "queue.html": "timeline"}, needs=("kueue",))

@@ -20,6 +20,7 @@ from jobgen.features.kueue.job_workloads import QueuedJobs
 from jobgen.features.kueue.queues.report import EnvironmentReport, collect_environment, decide_environment
 from jobgen.features.kueue.quota import NO_QUOTA, FlavorResource, Quota
 from jobgen.features.page.fleet import ACTIVE, Fleet, FleetCell
+from jobgen.features.page.timeline import Forecast, forecast
 from jobgen.k8s.kueue import DOMAIN, get_kueue_queue
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
@@ -29,6 +30,7 @@ from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Location, Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.placed import with_nodes
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import ask_for, find_closest
 from jobgen.pipeline.environment_checker import report_missing_folder
@@ -167,7 +169,8 @@ def read_prices(file: File, environments: Sequence[str], findings: list[Finding]
     data = source.documents[0].data
     problems: list[Problem] = []
     schema = json.loads((find_shipped("schemas") / "jobgen.dev" / _FORMAT).read_text("utf-8"))
-    compile_schema(_FORMAT, {_FORMAT: schema})(data, "prices", data, problems)
+    compile_schema(_FORMAT, {_FORMAT: schema})(data, "prices", None, problems)
+    problems = list(map(with_nodes, problems))
     problems += () if problems else _find_wrong_entries(data["prices"], environments)
     findings += (locate(problem, file.path, source.documents[0].location) for problem in problems)
     if problems:
@@ -401,6 +404,7 @@ class QueueState(NamedTuple):
     context: AdmissionContext
     owners: Mapping[tuple[str, str], tuple[str, Mapping[FlavorResource, Quota]]]
     """The cohort above each ClusterQueue and Cohort, and its own quota, by kind and name."""
+    forecast: Forecast
 
     def find_owner(self, total: Total) -> tuple[str, Quota]:
         """Return the cohort above a queue or cohort, and its own quota for the resource of a total."""
@@ -436,7 +440,8 @@ def build_capacity(snapshot: Snapshot, fleet: Fleet, prices: Prices = NO_PRICES)
             # Queues and cohorts are as the version of Kueue reads them.
             owners = {("ClusterQueue", each.name): (each.cohort, each.quotas) for each in context.queues.values()}
             owners |= {("Cohort", each.name): (each.parent, each.quotas) for each in context.cluster.list_cohorts()}
-            queues.append(QueueState(report, context, owners))
+            to_come = forecast(report, queued, snapshot.project.day())
+            queues.append(QueueState(report, context, owners, to_come))
     answers: dict[ObjectKey, tuple[Answer, ...]] = {}
     for state in queues:
         for answer in state.report.decision.answers:

@@ -12,6 +12,7 @@ from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.features.kueue.queue import queue
 from jobgen.features.kueue.queues.formats import FORMATS
+from jobgen.model.features import has_part
 from jobgen.rendering.left_out import name_left_out
 from jobgen.reports.entries import count_severities, format_findings
 
@@ -60,7 +61,13 @@ from jobgen.reports.entries import count_severities, format_findings
     shell_complete=complete_files,
     help="Runs of jobs, for their durations: a CSV file of the repository with name, start, end and gpus.",
 )
-@click.option("--format", "format_", type=click.Choice([*FORMATS.names(), "html"]), default="text", show_default=True)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice([*FORMATS.names(), *(["html"] if has_part("queue.html") else [])]),
+    default="text",
+    show_default=True,
+)
 @click.option(
     "--exit-code",
     is_flag=True,

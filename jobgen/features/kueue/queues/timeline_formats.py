@@ -21,16 +21,21 @@ _MAX_LENGTH = 60_000
 """The characters of a comment on a pull request."""
 
 
-def list_cells(row: TimelineRow) -> tuple[str, ...]:
-    """Return the state of a workload, its queue, its times and what it waits for."""
+def describe_length(row: TimelineRow) -> str:
+    """Return how long a workload runs, such as `4h-8h`; empty if that is unknown."""
     expected = row.times.expected
     length = "" if expected is None else show_length(expected.least)
     if expected is not None and expected.most > expected.least:
         length += f"-{show_length(expected.most)}"
+    return length
+
+
+def list_cells(row: TimelineRow) -> tuple[str, ...]:
+    """Return the state of a workload, its queue, its times and what it waits for."""
     times = (window.show() if window else "" for window in (row.starts, row.ends))
     queue = row.answer.cluster_queue or row.answer.job.queue
     where = f"{queue} in {row.cluster}" if row.cluster else queue
-    return (row.state, where, length, *times, row.describe())
+    return (row.state, where, describe_length(row), *times, row.describe())
 
 
 HEADER = ("", "state", "queue", "runs for", "starts", "ends", "")
