@@ -18,12 +18,19 @@ def shrink(picture: bytes) -> list[int]:
     return list(small.tobytes())
 
 
-def reduce_colors(picture: bytes) -> bytes:
-    """Return a smaller file: a page has few colors."""
+def compress(picture: bytes) -> bytes:
+    """Return a smaller file with the same colors: fewer would lose the accents of a page."""
     image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     written = io.BytesIO()
-    image.open(io.BytesIO(picture)).convert("RGB").quantize(128).save(written, "PNG", optimize=True)
+    image.open(io.BytesIO(picture)).convert("RGB").save(written, "PNG", optimize=True)
     return written.getvalue()
+
+
+def list_colors(picture: bytes) -> set[tuple[int, int, int]]:
+    """Return all colors of a picture."""
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    loaded = image.open(io.BytesIO(picture)).convert("RGB")
+    return {color for _, color in loaded.getcolors(loaded.width * loaded.height)}
 
 
 def compare_picture(path: Path, found: bytes, *, accept: bool, scratch: Path) -> str:
@@ -31,7 +38,7 @@ def compare_picture(path: Path, found: bytes, *, accept: bool, scratch: Path) ->
     (scratch / "found.png").write_bytes(found)
     if accept:
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(reduce_colors(found))
+        path.write_bytes(compress(found))
     distances = [abs(old - new) for old, new in zip(shrink(path.read_bytes()), shrink(found), strict=True)]
     if sum(distances) / len(distances) >= 8:
         return f"{path} is old; see {scratch}, and run with --accept"

@@ -69,6 +69,7 @@ spec:
         roles: {{worker: {{replicas: {replicas}}}}}
         nodeSelector: {{pool: {name}-h100}}
 """
+RUNS = {"tts-voices": "  run: {state: paused}\n", "vit-pretrain": "  run: {expected: 20h-30h, deadline: 2026-03-03}\n"}
 PRICES = "currency: USD\nprices: [{resource: nvidia.com/gpu, hourly: 2.8}]\n"
 
 
@@ -106,7 +107,7 @@ def list_files() -> Iterator[tuple[str, str]]:
                 "framework": FRAMEWORKS[number % len(FRAMEWORKS)],
                 "replicas": 1 + number % 3,
                 "tag": "latest" if number % 6 == 5 else f"1.{number}.0",
-                "more": ("  run: {state: paused}\n" if name == "tts-voices" else "") + (deadline if number % 2 else ""),
+                "more": RUNS.get(name, f"  run: {{expected: {3 + number * 2}h}}\n") + (deadline if number % 2 else ""),
             }
             yield f"jobs/{team}/{name}.yaml", JOB.format(name=name, team=team, owner=owner, gpus=gpus, **values)
             number += 1

@@ -103,13 +103,13 @@ def test_a_dash_prints_the_page(repository):
         (("-o", "blocked"), "index.html` is a folder; choose a folder other than `blocked`"),
         (("-o", "outside"), "outside` is outside the repository through a symbolic link; choose another folder"),
         (("-o", "linked"), "linked/index.html` is not a regular file; remove it, or choose another folder"),
-        ((), "missing option '-o' / '--output'"),
-        (("-o", "site", "-e", "prodd"), "there is no environment `prodd`; did you mean `prod`? (known: prod)"),
+        ((), "`-o DIR` is missing; write `jobgen report -o DIR`"),
+        (("-o", "site", "-e", "prodd"), "there is no environment `prodd`; did you mean `prod`?"),
         (("-o", "site", "--since", "HEAD"), "this is not a Git repository, so it has no revisions"),
         (("-o", "site", "--prices", "no.yaml"), "there is no file `no.yaml`"),
         (("-o", "site", "--repo-url", "example"), "`example` is not the address of a repository"),
         (("-o", "site", "--today", "now"), "`now` is not a date"),
-        (("-o", "site", "bert"), "got unexpected extra argument (bert)"),
+        (("-o", "site", "bert"), "`jobgen report` takes no further argument `bert`; remove it"),
     ],
 )
 def test_wrong_usage_writes_nothing(repository, tmp_path, words, message):
@@ -130,7 +130,11 @@ def test_wrong_usage_writes_nothing(repository, tmp_path, words, message):
 def test_a_repository_without_jobs_has_no_page(tmp_path, files):
     code, out, err = run(write(tmp_path, files), "-o", "site")
 
-    assert (code, out, err.partition("see: ")[0]) == (3, "", "jobgen: there is no job under jobs/\n")
+    assert (code, out, err.partition("see: ")[0]) == (
+        3,
+        "",
+        "jobgen: there is no job under jobs/; write one with `jobgen new NAME`\n",
+    )
     assert not (tmp_path / "site").exists()
 
 

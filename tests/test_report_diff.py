@@ -472,7 +472,7 @@ def test_browser_shows_flags_groups_and_lines_of_each_side(visit, project):
     page = visit("pull")
     old, new = project.revision("HEAD~1"), project.revision()
     assert texts(page, ".summary-line") == [
-        "2 added, 6 removed, 66 changed, 4 unchanged, 4 new findings, 4 fixed",
+        "2 added, 6 removed, 66 changed, 4 unchanged, 2 new findings, 2 fixed",
         "This stops 70 jobs, which hold 272 GPUs.",
     ]
     tiles = dict(zip(texts(page, ".tile-text"), texts(page, ".tile-button .total-value"), strict=True))
@@ -481,7 +481,7 @@ def test_browser_shows_flags_groups_and_lines_of_each_side(visit, project):
         "stops": "6",
         "restarts": "64",
         "starts": "2",
-        "no effect": "0",
+        "next run only": "0",
         "applied in place": "2",
     }
     flags = dict(zip(texts(page, ".danger b"), texts(page, ".danger"), strict=True))

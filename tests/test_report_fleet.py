@@ -98,7 +98,7 @@ def test_states_have_words_and_the_help_explains_them(visit):
     page.keyboard.press("?")
     words = texts(page, "dialog dt.state")
     assert words[:6] == ["active", "suspended", "inactive", "broken", "has errors", "absent"]
-    assert {"never admitted", "waits", "preempts", "borrows", "admitted"} <= set(words[6:])
+    assert {"never admitted", "waiting", "preempting", "borrowing", "admitted"} <= set(words[6:])
     assert all(texts(page, "dialog dd")), "each word is explained"
     assert page.locator("dialog dd", has_text="suspended in Git").is_visible()
     page.keyboard.press("Escape")

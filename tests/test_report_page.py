@@ -14,6 +14,7 @@ from report_browser import ROOT, URL, go, measure_cpu, settle, texts, wait_until
 
 from jobgen.api.lint import lint
 from jobgen.features.page.page import encode_distances
+from jobgen.reports.entries import group_findings
 
 ASSETS = files("jobgen").joinpath("data", "page")
 PICTURES = Path(__file__).with_name("report_pictures.json")
@@ -117,7 +118,7 @@ def test_a_job_shows_its_longest_run_and_its_cost(visit):
 
 def test_numbers_are_those_of_the_json_output(visit):
     page = visit("repository")
-    findings = lint(ROOT).findings
+    findings = [entry.finding for entry in group_findings(lint(ROOT).findings)]
     assert total(page, "warnings") == sum(finding.severity.value == "warning" for finding in findings)
     assert page.title().startswith("jobs @ ")
     page.goto(page.url.split("#")[0] + "#/findings")

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from pictures import MAX_BYTES, compare_picture
+from pictures import MAX_BYTES, compare_picture, list_colors
 from report_browser import ROOT, settle
 from report_demo import write_demo
+from sampling import sample
 
 import jobgen
 
@@ -23,6 +24,7 @@ VIEWS = {
     "fleet-phone": ("fleet", "#/fleet", "light", PHONE),
     "job": ("fleet", "#/job/bert-large?envs=dev,prod&diff=1", "light", LAPTOP),
     "capacity": ("fleet", "#/capacity?env=prod", "light", LAPTOP),
+    "timeline": ("fleet", "#/capacity?env=prod&tab=timeline", "light", LAPTOP),
     "pull-request": ("changes", "#/changes", "light", LAPTOP),
 }
 
@@ -53,11 +55,19 @@ def take_picture(browser, addresses, name: str) -> bytes:
     return picture
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", sample(VIEWS, 2))
 def test_picture_shows_the_page_as_it_is(browser, addresses, tmp_path, accept, name):
     found = take_picture(browser, addresses, name)
 
     assert compare_picture(PICTURES / f"{name}.png", found, accept=accept, scratch=tmp_path) == ""
+
+
+def test_pictures_have_the_colors_of_the_page():
+    accent, dark_accent, waiting = (13, 95, 102), (108, 201, 207), (133, 83, 0)
+    light, dark = (list_colors((PICTURES / f"{name}.png").read_bytes()) for name in ("fleet", "fleet-dark"))
+
+    assert {accent, waiting} <= light
+    assert dark_accent in dark
 
 
 def test_pictures_are_small_and_shown_on_the_page():

@@ -77,7 +77,7 @@ class ChangeList {
 
   draw() {
     const found = this.listChanges();
-    const wanted = new Set(found.filter((change) => !this.query.effect || change.effect === this.query.effect));
+    const wanted = new Set(found.filter((change) => !this.query.effect || change.effects.includes(this.query.effect)));
     const groups = this.model.changes.groups
       .map((group) => ({ group, members: group.changes.filter((change) => wanted.has(change)) }))
       .filter(({ members }) => members.length)
@@ -176,7 +176,7 @@ function searchChange(change) {
       field.new,
       ...[...field.causes].filter(([, found]) => found.includes(change)).map(([cause]) => cause.file),
     ]);
-    const own = [change.kind, change.namespace, change.name, change.env, change.effect, change.action, change.file];
+    const own = [change.kind, change.namespace, change.name, change.env, ...change.effects, change.action, change.file];
     change.text = [...own, change.source, change.was, change.why, ...fields].join("\n").toLowerCase();
   }
   return change.text;
@@ -184,8 +184,10 @@ function searchChange(change) {
 
 /* How many objects have each effect; a click keeps only these. */
 function makeTiles(changes, chosen, choose) {
-  const counts = new Map(orderByCount(changes, (change) => change.effect));
-  return EFFECTS.map(([effect, { label, icon, tone, text }]) => {
+  const effects = changes.flatMap((change) => change.effects);
+  const counts = new Map(orderByCount(effects, (effect) => effect));
+  const shown = EFFECTS.filter(([effect]) => effect !== "ignored" || counts.has(effect) || chosen === effect);
+  return shown.map(([effect, { label, icon, tone, text }]) => {
     const number = counts.get(effect) || 0;
     return make(
       "button",

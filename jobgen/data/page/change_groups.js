@@ -3,28 +3,34 @@
 const MAX_FIELDS = 40;
 const MAX_MEMBERS = 100;
 const MAX_LINES = 3;
+const MAX_NAMES = 4;
 
 /* A card of a group; `members` are those of its changes that pass the filters. Its body is drawn when it opens. */
 function makeGroup(group, members, mayOpen) {
   const first = members[0];
-  const names = members.length === 1 ? nameChange(first) : count(members.length, first.kind);
+  const title = members.length === 1 ? nameChange(first) : count(members.length, first.kind);
   const ordered = [...members].sort((one, other) => one.environment - other.environment);
   const environments = [...new Set(ordered.map((change) => change.env))].filter(Boolean);
   const where = environments.length ? ` in ${joinNames(environments, 4)}` : "";
   const total = members.length < group.changes.length ? ` of ${formatNumber(group.changes.length)}` : "";
-  const sum = (name) => members.reduce((so, change) => so + change[name], 0);
-  const difference = sum("gpusAfter") - sum("gpusBefore");
+  const difference = sumMembers(members, "gpusAfter") - sumMembers(members, "gpusBefore");
   const card = makeLazyDetails(
     { class: "group", open: mayOpen && effectOrder(group.effect) <= 2 && group.fields.length <= 12 },
     [
-      makeEffect(group.effect),
+      make("span", { class: "group-effects" }, group.effects.map((effect) => makeEffect(effect, group.effects.length > 1))),
       make(
         "span",
-        { class: "group-name" },
-        make("b", {}, names),
-        make("span", { class: "hint" }, `${total} ${group.action}${where}`),
+        { class: "group-title" },
+        make(
+          "span",
+          { class: "group-name" },
+          make("b", {}, title),
+          make("span", { class: "hint" }, `${total} ${group.action}${where}`),
+        ),
+        members.length > 1 ? make("span", { class: "group-objects" }, nameMembers(members)) : null,
+        group.now ? make("span", { class: "group-parts" }, makeMessage(describeParts(group, members))) : null,
       ),
-      difference ? make("span", { class: "group-gpus" }, `${formatChange(difference)} GPUs`) : null,
+      difference ? make("span", { class: "group-gpus" }, formatGpus(difference), makeWhen(group)) : null,
     ],
     () => makeGroupBody(group, members),
   );
@@ -36,6 +42,20 @@ function nameChange(change) {
   return `${change.kind} ${change.namespace ? `${change.namespace}/` : ""}${change.name}`;
 }
 
+/* "bert, vit and 3 more": each name once, whatever its environments and namespaces are. */
+function nameMembers(members) {
+  return joinNames([...new Set(members.map((change) => change.name))], MAX_NAMES);
+}
+
+function formatGpus(difference) {
+  return `${formatChange(difference)} ${Math.abs(difference) === 1 ? "GPU" : "GPUs"}`;
+}
+
+/* When a change of GPUs applies, if it is not at once. */
+function makeWhen({ amounts }) {
+  return amounts === "later" ? make("span", { class: "hint" }, " next run") : null;
+}
+
 /* "dev, prod and 3 more". */
 function joinNames(names, limit) {
   if (names.length <= limit) return names.join(", ");
@@ -44,13 +64,13 @@ function joinNames(names, limit) {
 
 function makeGroupBody(group, members) {
   const fields = group.fields.length
-    ? makeShortList({ class: "fields" }, group.fields, MAX_FIELDS, (field) => makeField(field, group.effect, members))
+    ? makeShortList({ class: "fields" }, group.fields, MAX_FIELDS, (field) => makeField(field, group, members))
     : null;
   return make(
     "div",
     { class: "group-body" },
-    group.why ? make("p", {}, makeMessage(group.why)) : null,
-    makeResources(members),
+    makeReason(group),
+    makeResources(group, members),
     fields,
     group.hidden
       ? make("p", { class: "hint" }, `${count(group.hidden, "more field")} changed; jobgen diff --format json lists all.`)
@@ -59,11 +79,25 @@ function makeGroupBody(group, members) {
   );
 }
 
+/* Why the change has its effect; the head says what is applied now and what the next run uses. */
+function makeReason({ why, now }) {
+  return why && !now ? make("p", {}, makeMessage(why)) : null;
+}
+
+function describeParts({ now, later, amounts }, members) {
+  const difference = sumMembers(members, "gpusAfter") - sumMembers(members, "gpusBefore");
+  const scaled = amounts === "now" && difference ? `: ${formatGpus(difference)}` : "";
+  return `${now.replace("scales in place", `scales in place${scaled}`)}; ${later}`;
+}
+
+function sumMembers(members, name) {
+  return members.reduce((so, change) => so + change[name], 0);
+}
+
 /* GPUs, CPUs and memory of the objects that change. */
-function makeResources(members) {
-  const sum = (name) => members.reduce((so, change) => so + change[name], 0);
-  const text = formatResources(Object.fromEntries(AMOUNTS.map((name) => [name, sum(name)])));
-  return text ? make("p", { class: "resources" }, text) : null;
+function makeResources(group, members) {
+  const text = formatResources(Object.fromEntries(AMOUNTS.map((name) => [name, sumMembers(members, name)])));
+  return text ? make("p", { class: "resources" }, text, group.amounts === "later" ? " from the next run on" : null) : null;
 }
 
 const AMOUNTS = ["gpus", "cpu", "memory"].flatMap((name) => [`${name}Before`, `${name}After`]);
@@ -77,7 +111,8 @@ function formatResources(row, names = ["gpus", "cpu", "memory"]) {
     .join(", ");
 }
 
-function makeField(field, effect, members) {
+function makeField(field, group, members) {
+  const isOther = group.effects.length > 1 || group.effects[0] !== field.effect;
   const value = (name, label, text) =>
     make("code", { class: name }, make("span", { class: "hidden-text" }, label), text === "" ? "not set" : text);
   return make(
@@ -90,9 +125,9 @@ function makeField(field, effect, members) {
       value("old", "before ", field.old),
       makeIcon("right"),
       value("new", "after ", field.new),
-      field.effect === effect ? null : makeEffect(field.effect),
+      isOther ? makeEffect(field.effect, group.effects.length > 1) : null,
     ),
-    field.effect !== effect && field.why ? make("p", { class: "hint" }, makeMessage(field.why)) : null,
+    isOther && field.why ? make("p", { class: "hint" }, makeMessage(field.why)) : null,
     makeLines(field, members),
   );
 }

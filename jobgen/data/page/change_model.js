@@ -3,12 +3,13 @@
 function joinChanges(model, data, files) {
   const named = (row) => ({ ...row, file: files[row.file] || "", env: model.environments[row.environment] || "" });
   const found = (name) => data.table(name).map((row) => joinFinding(model, files, row));
-  const sides = { old: makeSide(data, files, true), new: makeSide(data, files, false) };
+  const sides = { old: makeSide(data, files, true, model.rules), new: makeSide(data, files, false, model.rules) };
   const changes = data.table("changes").map((row) => {
     const change = { ...named(row), side: row.action === "removed" ? sides.old : sides.new };
-    return { ...change, key: [change.env, change.kind, change.namespace, change.name].join("/") };
+    const key = [change.env, change.kind, change.namespace, change.name].join("/");
+    return { ...change, key, effects: listEffects(row) };
   });
-  const groups = data.table("groups").map((row) => ({ ...row, changes: [], fields: [] }));
+  const groups = data.table("groups").map((row) => ({ ...row, effects: listEffects(row), changes: [], fields: [] }));
   for (const change of changes) {
     change.group = groups[change.group];
     change.group.changes.push(change);
@@ -31,8 +32,13 @@ function joinChanges(model, data, files) {
   };
 }
 
+/* All effects of a change or a group. */
+function listEffects({ effect, effects }) {
+  return effects ? effects.split(" ") : [effect];
+}
+
 /* One side, as far as links need it: a file that its commit does not have, or not like this, has no address. */
-function makeSide(data, files, isOld) {
+function makeSide(data, files, isOld, rules) {
   const { head } = data;
   const name = isOld ? "base" : "head";
   const rows = data.table("unlinked").filter((row) => Boolean(row.old) === isOld);
@@ -40,6 +46,7 @@ function makeSide(data, files, isOld) {
   const place = { link: head.link, revision: head[`${name}Revision`], prefix: head[`${name}Prefix`] };
   return {
     name: head[name] || "",
+    rules,
     changedFiles: new Set([...unlinked].filter((file) => !file.startsWith(BUILT_IN))),
     addressOf: (file, line) => makeAddress(place, unlinked, file, line),
   };

@@ -1,12 +1,13 @@
 /* What stands around the changes: danger flags, GPUs before and after, causes, findings and queues. */
 
+/* Red is for what stops or loses work; a change in production alone is a fact. */
 const DANGERS = {
-  rejected: "Rejected by the cluster",
-  "deletes-running-job": "Deletes running jobs",
-  "suspends-running-job": "Suspends running jobs",
-  "restarts-long-run": "Restarts long runs",
-  "exceeds-quota": "Exceeds quota",
-  "touches-production": "Touches production",
+  "deletes-running-job": { label: "Deletes running jobs", icon: "stop", tone: "bad" },
+  "suspends-running-job": { label: "Suspends running jobs", icon: "pause", tone: "bad" },
+  "restarts-long-run": { label: "Restarts long runs", icon: "restart", tone: "bad" },
+  rejected: { label: "Rejected by the cluster", icon: "ban", tone: "warn" },
+  "exceeds-quota": { label: "Exceeds quota", icon: "alert", tone: "warn" },
+  "touches-production": { label: "Touches production", icon: "info", tone: "note" },
 };
 const MAX_DANGERS = 3;
 const MAX_CAUSES = 8;
@@ -15,21 +16,24 @@ const MAX_ROWS = 50;
 
 /* What a reviewer must not overlook, one flag for each kind of danger. */
 function makeDangers({ dangers }) {
-  if (!dangers.length) return make("p", { class: "all-good tone-text-good" }, makeIcon("check"), "No danger flags");
   const codes = Object.keys(DANGERS);
   const kinds = new Map(codes.map((code) => [code, []]));
   for (const danger of dangers) kinds.get(danger.code)?.push(danger);
-  const items = [...kinds]
-    .filter(([, found]) => found.length)
-    .map(([code, found]) =>
-      make(
-        "li",
-        { class: "danger", "data-code": code },
-        makeIcon("alert"),
-        make("div", {}, make("b", {}, DANGERS[code]), makeDangerSum(found), makeDangerList(found)),
-      ),
+  const found = [...kinds].filter(([, several]) => several.length);
+  const isCalm = found.every(([code]) => DANGERS[code].tone === "note");
+  const calm = make("p", { class: "all-good tone-text-good" }, makeIcon("check"), "No danger flags");
+  if (!found.length) return calm;
+  const items = found.map(([code, several]) => {
+    const { label, icon, tone } = DANGERS[code];
+    const name = make("b", { class: `tone-text-${tone}` }, label);
+    return make(
+      "li",
+      { class: `danger is-${tone}`, "data-code": code },
+      make("span", { class: `danger-icon tone-${tone}` }, makeIcon(icon)),
+      make("div", {}, make("p", { class: "danger-head" }, name, makeDangerSum(several)), makeDangerList(several)),
     );
-  return make("ul", { class: "dangers", "aria-label": "Danger" }, items);
+  });
+  return [isCalm ? calm : null, make("ul", { class: "dangers panel", "aria-label": "Danger" }, items)];
 }
 
 /* "14 jobs, which hold 224 GPUs", for flags about single changes. */
@@ -41,19 +45,30 @@ function makeDangerSum(found) {
   return make("span", { class: "danger-sum" }, ` ${count(changes.length, "object")}${held}`);
 }
 
+/* What is said about each object; one in several environments is named once. */
 function makeDangerList(found) {
-  const makeItem = ({ change, message }) => {
+  const merged = new Map();
+  const ordered = [...found].sort((one, other) => (one.change?.environment ?? 0) - (other.change?.environment ?? 0));
+  for (const { change, message } of ordered) {
+    const key = change ? [change.kind, change.name, message].join("\n") : `${merged.size}`;
+    if (!merged.has(key)) merged.set(key, { change, message, envs: [] });
+    if (change?.env) merged.get(key).envs.push(change.env);
+  }
+  const makeItem = ({ change, message, envs }) => {
     if (!change) return make("li", {}, makeMessage(message));
-    const where = change.env ? ` in ${change.env} ` : " ";
+    const where = envs.length ? ` in ${joinNames(envs, 4)} ` : " ";
     return make("li", {}, change.kind, " ", makeChangeLink(change), where, makeMessage(message));
   };
-  return makeShortList({}, found, MAX_DANGERS, makeItem);
+  return makeShortList({}, [...merged.values()], MAX_DANGERS, makeItem);
 }
 
 /* GPUs before and after, by environment, team, namespace and queue; CPUs and memory where they change. */
 function makeTotals(totals) {
   const isChanged = (row) => ["gpus", "cpu", "memory"].some((name) => row[`${name}Before`] !== row[`${name}After`]);
-  const shown = totals.filter((row) => row.by === "environment" || isChanged(row));
+  const wholes = new Map(totals.filter((row) => row.by === "environment").map((row) => [row.env, row]));
+  // A namespace that has everything of its environment says nothing more.
+  const isWhole = (row) => row.by === "namespace" && AMOUNTS.every((name) => row[name] === wholes.get(row.env)?.[name]);
+  const shown = totals.filter((row) => row.by === "environment" || (isChanged(row) && !isWhole(row)));
   if (!shown.length) return null;
   const largest = Math.max(1, ...shown.map((row) => Math.max(row.gpusBefore, row.gpusAfter)));
   const body = make("tbody", {}, shown.slice(0, MAX_TOTALS).map((row) => makeTotalRow(row, largest)));
@@ -89,8 +104,8 @@ function makeTotalRow(row, largest) {
       more ? make("span", { class: "hint total-more" }, more) : null,
     ),
     make("td", { class: "before-after" }, makeBeforeAfter(row.gpusBefore, row.gpusAfter, largest)),
-    make("td", {}, `${formatNumber(row.gpusBefore)} → ${formatNumber(row.gpusAfter)}`),
-    make("td", { class: `tone-text-${tone}` }, make("b", {}, formatChange(difference))),
+    make("td", { class: "amounts" }, `${formatNumber(row.gpusBefore)} → ${formatNumber(row.gpusAfter)}`),
+    make("td", { class: `amounts tone-text-${tone}` }, make("b", {}, formatChange(difference))),
   );
 }
 
@@ -124,12 +139,17 @@ function makeCauses(causes) {
 function makeCause(cause) {
   const changes = [...cause.caused];
   const makeName = (change) => make("li", {}, makeChangeLink(change), make("span", { class: "hint" }, ` ${change.env}`));
-  const names =
-    changes.length === 1
-      ? make("span", { class: "hint" }, ", ", makeChangeLink(changes[0]))
-      : makeLazyDetails({ class: "alike" }, "Which", () =>
+  const named = [...new Map(changes.map((change) => [change.name, change])).values()];
+  const links = named.slice(0, MAX_NAMES).flatMap((change, index) => [index ? ", " : "", makeChangeLink(change)]);
+  const hidden = named.length - MAX_NAMES;
+  const names = [
+    make("p", { class: "cause-names" }, links, hidden > 0 ? ` and ${formatNumber(hidden)} more` : null),
+    changes.length > MAX_NAMES
+      ? makeLazyDetails({ class: "alike" }, "All of them", () =>
           makeShortList({ class: "caused" }, changes, MAX_MEMBERS, makeName),
-        );
+        )
+      : null,
+  ];
   return make(
     "li",
     { class: "cause" },
@@ -147,22 +167,30 @@ function makeCause(cause) {
 
 /* Findings that are new, with lines of the new side, and those that are fixed, with lines of the old side. */
 function makeFindingChanges({ added, fixed, sides }) {
-  const list = (findings, title, tone, side) =>
+  const list = (findings, title, side) =>
     findings.length
       ? make(
           "section",
           { class: "panel" },
-          make("h2", { class: `tone-text-${tone}` }, `${count(findings.length, `${title} finding`)}`),
-          makeShortList({ class: "findings" }, sortFindings(findings), MAX_ROWS, (each) => makeFinding(side, each, each.envs)),
+          make("h2", {}, count(countEntries(findings), `${title} finding`), makeSeverityCounts(findings)),
+          makeShortList({ class: "findings" }, sortFindings(mergeEnvironments(findings)), MAX_ROWS, (each) => makeFinding(side, each, each.envs)),
         )
       : null;
   if (!added.length && !fixed.length) return null;
   return make(
     "div",
     { class: "columns" },
-    list(added, "new", "bad", sides.new),
-    list(fixed, "fixed", "good", sides.old),
+    list(added, "new", sides.new),
+    list(fixed, "fixed", sides.old),
   );
+}
+
+/* How many of the findings have each severity. */
+function makeSeverityCounts(findings) {
+  const entries = mergeEnvironments(findings);
+  const number = (severity) => entries.filter((each) => each.severity === severity).length;
+  const shown = SEVERITIES.filter(number).map((severity) => makeSeverity(severity, count(number(severity), severity)));
+  return make("span", { class: "severity-counts" }, shown);
 }
 
 function sortFindings(findings) {
@@ -181,7 +209,7 @@ function makeQueueChanges({ moves, quotas, objects, notes }) {
     makeShortList({ class: "workloads" }, moves, MAX_ROWS, makeMove),
     objects.length ? makeShortList({ class: "queue-objects hint" }, objects, MAX_ROWS, makeQueueObject) : null,
     makeShortList({ class: "hint queue-notes" }, notes.filter((note) => !note.isLimit), MAX_ROWS, (note) =>
-      make("li", {}, note.env ? `${note.env}: ` : "", note.text),
+      make("li", {}, note.env ? `${note.env}: ` : "", makeMessage(note.text)),
     ),
   );
 }
@@ -233,7 +261,7 @@ function makeMove(move) {
     make(
       "span",
       { class: "workload-reason" },
-      move.transition,
+      makeMessage(move.transition),
       move.reason ? make("span", { class: "hint" }, " ", makeMessage(move.reason)) : null,
     ),
   );

@@ -1,13 +1,14 @@
 /* A pull request: what starts, stops, restarts, is rejected or changes nothing, and why. */
 
-/* Effects, the most severe first; `text` is what the effect means. */
+/* Effects, the most severe first; `text` is what the effect means. Red is for what stops or loses work. */
 const EFFECTS = [
-  ["rejected", { label: "rejected", icon: "ban", tone: "bad", text: "The cluster rejects it; nothing is applied" }],
+  ["rejected", { label: "rejected", icon: "ban", tone: "warn", text: "The cluster rejects it; nothing is applied" }],
   ["stops-running", { label: "stops", icon: "stop", tone: "bad", text: "A job that may be running is stopped" }],
-  ["restart", { label: "restarts", icon: "restart", tone: "warn", text: "A running job is stopped and started again" }],
+  ["restart", { label: "restarts", icon: "restart", tone: "bad", text: "A running job is stopped and started again" }],
   ["new-run", { label: "starts", icon: "play", tone: "good", text: "Training starts from the beginning" }],
-  ["no-effect", { label: "no effect", icon: "dash", tone: "note", text: "Accepted, but ignored by running pods" }],
+  ["no-effect", { label: "next run only", icon: "clock", tone: "note", text: "Running pods keep the old value; the next run uses the new one" }],
   ["in-place", { label: "applied in place", icon: "edit", tone: "note", text: "Applied; no job stops or starts" }],
+  ["ignored", { label: "ignored", icon: "dash", tone: "note", text: "Nothing in the cluster changes" }],
 ];
 
 function describeEffect(name) {
@@ -20,9 +21,11 @@ function effectOrder(name) {
   return found < 0 ? EFFECTS.length : found;
 }
 
-function makeEffect(name) {
+/* The sign of an effect; of `several`, the next run is not the only one that uses a change. */
+function makeEffect(name, several = false) {
   const { label, icon, tone, text } = describeEffect(name);
-  return make("span", { class: `badge tone-${tone}`, title: text }, makeIcon(icon), label);
+  const shown = several ? label.replace(" only", "") : label;
+  return make("span", { class: `badge tone-${tone}`, title: text }, makeIcon(icon), shown);
 }
 
 function showChanges(model, place, route) {
@@ -57,7 +60,7 @@ function showChanges(model, place, route) {
 /* How many objects change, in the words of the other formats. */
 function makeSummary({ head, changes }) {
   const objects = ["added", "removed", "changed", "unchanged"].map((name) => `${formatNumber(head[name])} ${name}`);
-  const findings = [`${count(changes.added.length, "new finding")}`, `${formatNumber(changes.fixed.length)} fixed`];
+  const findings = [count(countEntries(changes.added), "new finding"), `${formatNumber(countEntries(changes.fixed))} fixed`];
   const isLinted = !changes.notes.some((note) => note.isLimit && !note.env);
   const gpus = head.stoppedGpus ? `, which ${head.stoppedJobs === 1 ? "holds" : "hold"} ${count(head.stoppedGpus, "GPU")}` : "";
   return [

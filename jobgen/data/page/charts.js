@@ -12,10 +12,11 @@ const DIMENSIONS = [
 
 /* The view of GPUs: bars by one dimension split by another, and a treemap of the jobs. */
 function showUsage(model, place, route) {
-  const by = DIMENSIONS.find((each) => each.name === route.query.by) || DIMENSIONS[0];
-  const others = DIMENSIONS.filter((each) => each !== by);
+  const dimensions = chooseDimensions(model, route.query);
+  const by = dimensions.find((each) => each.name === route.query.by) || dimensions[0];
+  const others = dimensions.filter((each) => each !== by);
   const split =
-    others.find((each) => each.name === route.query.split) || others.find((each) => each.name === "env") || others[0];
+    others.find((each) => each.name === route.query.split) || others.find((each) => each.name === "env") || others[0] || by;
   const env = model.environments.indexOf(route.query.env);
   const cells = model.jobs.flatMap((job) =>
     job.cells.filter((cell) => cell && cell.gpus && (env < 0 || cell.env === env)),
@@ -28,20 +29,22 @@ function showUsage(model, place, route) {
       "GPUs by",
       makeChoice(
         "GPUs by",
-        DIMENSIONS.map((each) => [each.name, each.label]),
+        dimensions.map((each) => [each.name, each.label]),
         by.name,
         (name) => choose({ by: name }),
       ),
     ),
-    makeControl(
-      "split by",
-      makeChoice(
-        "split by",
-        others.map((each) => [each.name, each.label]),
-        split.name,
-        (name) => choose({ split: name }),
-      ),
-    ),
+    others.length
+      ? makeControl(
+          "split by",
+          makeChoice(
+            "split by",
+            others.map((each) => [each.name, each.label]),
+            split.name,
+            (name) => choose({ split: name }),
+          ),
+        )
+      : null,
     makeControl(
       "in",
       makeChoice(
@@ -66,7 +69,7 @@ function showUsage(model, place, route) {
       make(
         "section",
         { class: "panel" },
-        make("h2", {}, `By ${by.label.toLowerCase()}, split by ${split.label.toLowerCase()}`),
+        make("h2", {}, `By ${by.label.toLowerCase()}${split === by ? "" : `, split by ${split.label.toLowerCase()}`}`),
         bars,
       ),
       make(
@@ -78,6 +81,17 @@ function showUsage(model, place, route) {
       ),
     ),
   );
+}
+
+/* The dimensions that say something about the jobs with GPUs, those with two values first; and what the address names. */
+function chooseDimensions(model, query) {
+  const cells = model.cells.filter((cell) => cell.gpus);
+  const valuesOf = ({ of }) => new Set(cells.map((cell) => of(cell, model) || UNSET));
+  const counted = DIMENSIONS.map((each) => ({ each, values: valuesOf(each) }));
+  const says = ({ each, values }) =>
+    values.size > 1 || (values.size === 1 && !values.has(UNSET)) || each.name === query.by || each.name === query.split;
+  const kept = counted.filter(says).sort((one, other) => (other.values.size > 1) - (one.values.size > 1));
+  return kept.length ? kept.map(({ each }) => each) : DIMENSIONS;
 }
 
 function makePage(title, lead, ...children) {

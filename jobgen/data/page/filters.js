@@ -26,6 +26,7 @@ const FILTER_LABELS = new Map([
 
 const ORDERS = [
   ["name", "Name"],
+  ["attention", "Needs attention"],
   ["gpus", "Most GPUs"],
   ["pods", "Most pods"],
   ["findings", "Most findings"],

@@ -12,6 +12,9 @@ const STATES = {
 const STUCK = { label: "never admitted", icon: "ban", tone: "bad", help: "rendered, but Kueue never admits it" };
 const FAULTY = { label: "has errors", icon: "cross", tone: "bad", help: "rendered, but it has errors" };
 
+const WAITING = { label: "waiting", icon: "clock", tone: "warn", help: "rendered, but it lacks quota now, or a job is before it" };
+const WARNED = { label: "has warnings", icon: "alert", tone: "warn", help: "rendered, with warnings" };
+
 const SEVERITIES = ["error", "warning", "info"];
 
 /* `run-9` comes before `run-10`. */
@@ -56,12 +59,14 @@ function measureRow(row) {
   row.pods = 0;
   row.errors = 0;
   row.findings = 0;
+  row.urgency = 0;
   for (const cell of cells) {
     if (!cell) continue;
     row.gpus += cell.gpus;
     row.pods += cell.pods;
     row.findings += cell.findings.length;
     for (const finding of cell.findings) if (finding.severity === "error") row.errors++;
+    row.urgency = Math.max(row.urgency, measureUrgency(cell));
   }
 }
 
@@ -69,6 +74,7 @@ function compareRows(ranks, order) {
   const rank = (row) => ranks.get(row.sweep || row.job.name);
   const byName = (one, other) => rank(one) - rank(other) || one.job.index - other.job.index;
   if (order === "gpus" || order === "pods") return (one, other) => other[order] - one[order] || byName(one, other);
+  if (order === "attention") return (one, other) => other.urgency - one.urgency || byName(one, other);
   if (order === "findings") {
     return (one, other) => other.errors - one.errors || other.findings - one.findings || byName(one, other);
   }
@@ -110,7 +116,8 @@ function showFleet(model, place, route) {
   };
   matrix.onClear = () => filters.clear();
   const title = make("h1", { class: "hidden-text" }, "Fleet");
-  const parts = [title, makeIncomplete(model), summary, filters.element, matrix.element];
+  const attention = makeAttention(model, query);
+  const parts = [title, makeIncomplete(model), attention, summary, filters.element, matrix.element];
   show(place, make("section", { class: "fleet", "aria-label": "Fleet" }, parts));
   update();
   matrix.restore();
@@ -140,7 +147,8 @@ function showTotals(model, place, rows, query) {
     }
   }
   // Some findings belong to no job; they count as long as nothing is filtered.
-  for (const finding of listActive(query).length ? findings : model.findings) severities[finding.severity]++;
+  const shown = listActive(query).length ? [...findings] : model.findings;
+  for (const severity of SEVERITIES) severities[severity] = countEntries(shown.filter((each) => each.severity === severity));
   const makeFindings = (severity, tone) =>
     makeTotal(...splitCount(severities[severity], severity), null, severities[severity] && tone);
   show(

@@ -21,14 +21,12 @@ function showHelp(dialog) {
     ),
     make("dd", {}, text),
   ]);
-  const states = [...Object.values(STATES), FAULTY].map(({ label, icon, tone, help }) => [
+  const makeState = ({ label, icon, tone, help }) => [
     make("dt", { class: `state tone-text-${tone}` }, makeIcon(icon), label),
     make("dd", {}, help),
-  ]);
-  const decisions = DECISIONS.map(([, { label, icon, tone, help }]) => [
-    make("dt", { class: `state tone-text-${tone}` }, makeIcon(icon), label),
-    make("dd", {}, help),
-  ]);
+  ];
+  const states = [...Object.values(STATES), FAULTY].map(makeState);
+  const decisions = DECISIONS.map(([, decision]) => makeState(decision));
   const absent = [
     make("dt", { class: "state tone-text-note" }, makeIcon("dash"), "absent"),
     make("dd", {}, "not in this environment, or filtered out"),
@@ -37,20 +35,22 @@ function showHelp(dialog) {
     make("dt", {}, makeSeverity(severity)),
     make("dd", {}, SEVERITY_HELP[severity]),
   ]);
+  const close = make("button", { type: "submit", class: "quiet" }, makeIcon("cross", "Close"));
+  const form = make("form", { method: "dialog" }, close);
   show(
     dialog,
-    make("h2", {}, "Help"),
+    make("div", { class: "dialog-head" }, make("h2", { tabindex: "-1", autofocus: true }, "Help"), form),
     make("h3", {}, "Keyboard"),
     make("dl", {}, keys),
     make("h3", {}, "A job in an environment"),
-    make("dl", {}, states, absent),
+    make("dl", {}, states, absent, makeState(WARNED)),
     make("h3", {}, "What Kueue decides"),
     make("dl", {}, decisions),
     make("h3", {}, "Findings"),
     make("dl", {}, severities),
-    make("form", { method: "dialog" }, make("button", { type: "submit" }, "Close")),
   );
   dialog.showModal();
+  dialog.scrollTop = 0;
 }
 
 const SEVERITY_HELP = {

@@ -100,17 +100,25 @@ function makeJobCell(model, cell) {
     "li",
     {},
     make(
-      "span",
-      { class: "cell-env" },
-      make("span", { class: `swatch series-${cell.env % 8}` }),
-      model.environments[cell.env],
+      "div",
+      { class: "cell-head" },
+      make(
+        "span",
+        { class: "cell-env" },
+        make("span", { class: `swatch series-${cell.env % 8}` }),
+        model.environments[cell.env],
+      ),
+      make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon), state.label),
     ),
-    make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon), state.label),
     make("span", {}, cell.gpus ? `${count(cell.gpus, "GPU")}, ` : "", count(cell.pods, "pod")),
     make("span", { class: "cell-more" }, [cell.kind, cell.namespace, cell.queue].filter(Boolean).join(" · ")),
-    makeBound(model, cell),
-    cell.reason ? make("span", { class: "cell-more" }, makeMessage(cell.reason)) : null,
-    makeDecisions(model, cell),
+    makeBound(model, cell) || make("span"),
+    make(
+      "div",
+      { class: "cell-decisions" },
+      cell.reason ? make("span", { class: "cell-more" }, makeMessage(cell.reason)) : null,
+      makeDecisions(model, cell),
+    ),
   );
 }
 
@@ -132,7 +140,7 @@ function makeDecisions(model, cell) {
     return make(
       "span",
       { class: "cell-more decision" },
-      make("span", { class: `tone-text-${tone === "good" && hasErrors(cell) ? "note" : tone}` }, label),
+      make("span", { class: `tone-text-${tone === "good" && !isClean(cell) ? "note" : tone}` }, label),
       row.reason ? [": ", makeMessage(row.reason)] : null,
       row.change ? ["; ", makeMessage(row.change)] : null,
     );
@@ -185,18 +193,6 @@ function makeLaunch(model, { roles, command, envs, rows }) {
   ];
 }
 
-/* List a finding that several environments share once, with the environments in the order of the page. */
-function mergeEnvironments(findings) {
-  const merged = new Map();
-  for (const finding of [...findings].sort((one, other) => one.environment - other.environment)) {
-    const key = [finding.severity, finding.rule, finding.message, finding.file, finding.line, finding.column].join("\n");
-    if (!merged.has(key)) merged.set(key, { ...finding, envs: [] });
-    const { envs } = merged.get(key);
-    envs.push(...finding.envs.filter((env) => !envs.includes(env)));
-  }
-  return [...merged.values()];
-}
-
 /* The findings of a job. */
 function makeJobFindings(model, job) {
   const found = mergeEnvironments(job.findings);
@@ -235,12 +231,20 @@ function makeFinding(model, finding, envs) {
       make(
         "p",
         { class: "finding-more" },
-        make("span", { class: "rule" }, finding.rule),
         makePlace(model, finding.file, finding.line, finding.column),
+        makeRuleName(model, finding.rule),
         envs && envs.length ? make("span", {}, envs.join(", ")) : null,
       ),
     ),
   );
+}
+
+/* The name of a rule: it leads to its documentation. A policy of the repository has no page. */
+function makeRuleName(model, rule) {
+  const address = safeAddress(model.rules.get(rule)?.page);
+  if (!address) return make("span", { class: "rule" }, rule);
+  const title = `Documentation of ${rule}`;
+  return make("a", { class: "rule", href: address, title, rel: "noreferrer", target: "_blank" }, rule);
 }
 
 /* A message with its values in backticks as code. */

@@ -276,7 +276,7 @@ function makeCell(row, env) {
     make(
       "span",
       { class: "cell-more" },
-      state === STUCK ? null : makeStateText(state, state.label),
+      SAID_ELSEWHERE.has(state) ? null : makeStateText(state, state.label),
       makeDecisionText([cell]),
       [cell.kind, cell.queue].filter(Boolean).join(" · "),
     ),
@@ -292,15 +292,29 @@ function makeStateText(state, text) {
   return state.tone === "good" ? null : [make("span", { class: `tone-text-${state.tone}` }, text), " · "];
 }
 
+/* States that the decision of Kueue or the count of findings in the cell says already. */
+const SAID_ELSEWHERE = new Set([STUCK, WAITING, WARNED]);
+
 /* The state to show. A job that has errors, or that Kueue never admits, is not good, although it is rendered. */
 function judgeState(state, cells) {
   if (state.tone !== "good") return state;
   if (cells.some((cell) => describeDecision(cell.decision).tone === "bad")) return STUCK;
-  return cells.some(hasErrors) ? FAULTY : state;
+  if (cells.some(hasErrors)) return FAULTY;
+  if (cells.some((cell) => cell.decision === "waits")) return WAITING;
+  return cells.every(isClean) ? state : WARNED;
 }
 
 function hasErrors(cell) {
-  return Boolean(cell) && cell.findings.some((finding) => finding.severity === "error");
+  return hasFinding(cell, "error");
+}
+
+/* Whether nothing is wrong with a job: only then it gets a green check. */
+function isClean(cell) {
+  return !hasErrors(cell) && !hasFinding(cell, "warning");
+}
+
+function hasFinding(cell, severity) {
+  return Boolean(cell) && cell.findings.some((finding) => finding.severity === severity);
 }
 
 function makeStateIcon(state) {
@@ -327,7 +341,7 @@ function makeAmount(gpus, pods) {
 function makeFindingCounts(findings) {
   const counts = SEVERITIES.map((severity) => [
     severity,
-    findings.filter((finding) => finding.severity === severity).length,
+    countEntries(findings.filter((finding) => finding.severity === severity)),
   ]);
   return make(
     "span",

@@ -14,9 +14,10 @@ function buildModel(data) {
   const model = {
     head: data.head,
     hasFleet: data.view === "fleet",
+    isTimeline: data.view === "queue",
     environments: data.table("environments").map((environment) => environment.name || WITHOUT_OVERLAYS),
     omitted: data.table("omitted"),
-    rules: new Map(data.table("rules").map((rule) => [rule.name, rule.summary])),
+    rules: new Map(data.table("rules").map((rule) => [rule.name, rule])),
     changedFiles,
     addressOf: (file, line, revision) => makeAddress(data.head, changedFiles, file, line, revision),
   };
@@ -24,6 +25,7 @@ function buildModel(data) {
   model.errors = data.table("errors").map((row) => joinFinding(model, files, row));
   model.trend = joinTrend(model, data, files);
   model.capacity = joinCapacity(model, data);
+  model.timelines = joinTimelines(model, data);
   model.changes = data.view === "changes" ? joinChanges(model, data, files) : null;
   const origins = data.table("origins").map((origin) => ({ layer: origin.layer, file: files[origin.file] || "" }));
   model.readJob = (job) => readJob(data, origins, job);
@@ -75,7 +77,34 @@ function joinFleet(model, data, files) {
 function joinFinding(model, files, row) {
   const job = row.job === undefined || row.job === NONE ? null : model.jobs[row.job];
   const envs = row.environment === NONE ? [] : [model.environments[row.environment]];
-  return { ...row, file: files[row.file] || "", job, team: row.team || (job ? job.team : ""), envs };
+  const file = files[row.file] || "";
+  return { ...row, file, job, team: row.team || (job ? job.team : ""), envs };
+}
+
+/* The entry of a finding in a lint: one fault of several environments and jobs is one entry. */
+function entryOf(finding) {
+  if (finding.entry !== undefined) return finding.entry;
+  const { severity, rule, message, file, line, column } = finding;
+  return [severity, rule, message, file, line, column].join("\n");
+}
+
+/* How many entries a lint shows for findings. */
+function countEntries(findings) {
+  return new Set(findings.map(entryOf)).size;
+}
+
+/* Findings as the entries of a lint, each with its environments in the order of the page, and with its jobs. */
+function mergeEnvironments(findings) {
+  const entries = new Map();
+  for (const finding of [...findings].sort((one, other) => one.environment - other.environment)) {
+    const key = entryOf(finding);
+    if (!entries.has(key)) entries.set(key, { ...finding, envs: [], jobs: [] });
+    const entry = entries.get(key);
+    entry.envs.push(...finding.envs.filter((env) => !entry.envs.includes(env)));
+    if (finding.job && !entry.jobs.includes(finding.job)) entry.jobs.push(finding.job);
+    if (finding.status === "new") entry.status = "new";
+  }
+  return [...entries.values()];
 }
 
 /* New and fixed findings; null without --since. */

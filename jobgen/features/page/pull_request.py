@@ -14,9 +14,10 @@ from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
 from jobgen.api.since import Side, find_new
 from jobgen.compare.changes import PREEMPTED, UNKNOWN, Change, ChangeSet, QueueChanges, WorkloadChange
+from jobgen.compare.effects import divide
 from jobgen.compare.grouping import ACTIONS, FieldGroup, group_fields, make_row
 from jobgen.compare.impact import Impact
-from jobgen.compare.operator_behavior import Effect
+from jobgen.compare.operator_behavior import Effect, Manner
 from jobgen.compare.snapshot import Snapshot, find_causes
 from jobgen.engine.workers import parallel_map
 from jobgen.features.kueue.answers import NEVER, UNMANAGED, WAITS
@@ -38,9 +39,12 @@ from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 from jobgen.repo import git, layout
 from jobgen.repo.changed_files import find_uncommitted
 from jobgen.repo.commit import CommitPath
+from jobgen.reports import name_rule_page
 
 _NO_LAYER = "jobgen"
 """The layer of values that the renderer sets."""
+_IGNORED = "ignored"
+"""The effect of a change that nothing in the cluster uses."""
 LONG_RUN = 24 * 3600
 """Seconds from which a deadline allows a long run; a run without a deadline is also long."""
 _PRODUCTION = frozenset(("prod", "production", "prd", "live"))
@@ -107,8 +111,9 @@ def _list_tables(
 def _trace(changes: ChangeSet, one: Impact, paths: Sequence[FieldPath]) -> list[tuple[CauseLine | None, ...]]:
     """Return the lines of the new and of the old value of each field."""
     sides: list[list[CauseLine | None]] = []
-    for is_old, snapshot, rendered in ((False, changes.new, one.new), (True, changes.old, one.old)):
-        causes = find_causes(snapshot, rendered, paths) if rendered else {}
+    for is_old, snapshot in ((False, changes.new), (True, changes.old)):
+        rendered, other = (one.old, one.new) if is_old else (one.new, one.old)
+        causes = find_causes(snapshot, rendered, paths, other) if rendered else {}
         found = {path: (cause.layer or _NO_LAYER, *cause.location[:2]) for path, cause in causes.items()}
         sides.append([CauseLine(is_old, *found[path]) if path in found else None for path in paths])
     return list(zip(*sides, strict=True))
@@ -245,6 +250,11 @@ def list_tables(
         *list_causes(changes, groups),
         Table("totals", (_ENVIRONMENT, "by:text", "name:text", *_AMOUNTS), totals),
         Table("dangers", ("code:text", "message:text", "change:changes"), dangers),
+        Table(
+            "rules",
+            ("name:text", "page:text"),
+            [(name, name_rule_page(name)) for name in _list_rules(changes, new, fixed)],
+        ),
         _list_findings("findings", new, environments),
         _list_findings("fixed", fixed, environments),
         *_list_queues(changes.queues, environments),
@@ -252,6 +262,12 @@ def list_tables(
         _list_findings("oldErrors", changes.old.errors, environments),
         _list_findings("newErrors", changes.new.errors, environments),
     ]
+
+
+def _list_rules(changes: ChangeSet, *several: Iterable[Finding]) -> list[str]:
+    """List the names of the rules of all findings that are shown."""
+    shown = (*several, changes.old.errors, changes.new.errors)
+    return sorted({finding.rule for findings in shown for finding in findings})
 
 
 def list_failure_tables(old: Sequence[Finding], new: Sequence[Finding]) -> list[Table]:
@@ -268,7 +284,7 @@ def list_failure_tables(old: Sequence[Finding], new: Sequence[Finding]) -> list[
 def _list_changes(changes: ChangeSet, groups: Sequence[FieldGroup], environments: dict[str, int]) -> Table:
     columns = (
         *(_ENVIRONMENT, "action:text", "effect:text", "why:text", "stops", "kind:text", "namespace:text", "name:text"),
-        *("was:text", "file:files", "line", *_AMOUNTS, "group:groups", "source:text"),
+        *("was:text", "file:files", "line", *_AMOUNTS, "group:groups", "source:text", "effects:text"),
     )
     group_of = {id(one): number for number, group in enumerate(groups) for one in group.members}
     rows = [
@@ -280,10 +296,16 @@ def _list_changes(changes: ChangeSet, groups: Sequence[FieldGroup], environments
             *_list_amounts(one.before, one.after),
             group_of[id(one)],
             changes.describe_source(one),
+            _name_effects(one),
         )
         for one in changes.impacts
     ]
     return Table("changes", columns, rows)
+
+
+def _name_effects(one: Impact) -> str:
+    """Return all effects of a change, the most severe first."""
+    return _IGNORED if one.outcome.manner is Manner.IGNORED else " ".join(one.effects)
 
 
 def _list_groups(groups: Sequence[FieldGroup]) -> Iterator[Table]:
@@ -294,12 +316,15 @@ def _list_groups(groups: Sequence[FieldGroup]) -> Iterator[Table]:
         outcome = (first.action, first.outcome.effect.value, first.outcome.reason)
         before = reduce(add_totals, (one.before for one in group.members), ResourceTotals())
         after = reduce(add_totals, (one.after for one in group.members), ResourceTotals())
-        listed.append((*outcome, len(group.members), group.hidden, *_list_amounts(before, after)))
+        effects = (_name_effects(first), *divide(first))
+        listed.append((*outcome, len(group.members), group.hidden, *_list_amounts(before, after), *effects))
         for fields in group.fields:
             row = make_row(fields)
             name = ", ".join((row.field, *row.other_roles))
-            rows.append((number, name, row.op, row.old, row.new, row.outcome.effect.value, row.outcome.reason))
-    yield Table("groups", ("action:text", "effect:text", "why:text", "members", "hidden", *_AMOUNTS), listed)
+            effect = _IGNORED if row.outcome.manner is Manner.IGNORED else row.outcome.effect.value
+            rows.append((number, name, row.op, row.old, row.new, effect, row.outcome.reason))
+    columns = ("action:text", "effect:text", "why:text", "members", "hidden", *_AMOUNTS)
+    yield Table("groups", (*columns, "effects:text", "now:text", "later:text", "amounts:text"), listed)
     names = ("group:groups", "field:text", "op:text", "old:text", "new:text", "effect:text", "why:text")
     yield Table("fields", names, rows)
 

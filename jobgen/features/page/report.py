@@ -13,7 +13,7 @@ from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.lint import LintResult, lint_request, lint_twice
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
-from jobgen.api.tree_entries import list_tree_entries
+from jobgen.api.tree_entries import add_charts, list_tree_entries
 from jobgen.check.rule_docs import RuleDoc, all_docs
 from jobgen.compare.snapshot import Snapshot, snapshot_entries, snapshot_repository
 from jobgen.engine.inputs import digest_bytes
@@ -34,6 +34,7 @@ from jobgen.features.page.page import (
     make_title,
 )
 from jobgen.features.page.stored_pages import JobLines, complete_lines
+from jobgen.features.page.timeline import list_forecast_tables
 from jobgen.k8s.distinctive import is_distinctive
 from jobgen.k8s.redaction import MASK, order_secrets
 from jobgen.k8s.secrets import find_secrets, list_held
@@ -54,6 +55,8 @@ from jobgen.repo.code_owners import CODE_OWNERS_FILES, find_code_owners, parse_c
 from jobgen.repo.files import File
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import lacks_jobs, open_store
+from jobgen.reports import name_rule_page
+from jobgen.reports.entries import number_entries
 from jobgen.yamlio.write import ListedLines, list_lines, to_inline_yaml
 
 MAX_MANIFESTS = 6_000
@@ -275,6 +278,7 @@ def list_capacity(capacity: Capacity, fleet: Fleet) -> Iterator[Table]:
     yield Table("quotas", QUOTA, quotas)
     yield Table("workloads", WORKLOAD, workloads)
     yield Table("notes", (_ENVIRONMENT, "level:text", "text:text"), notes)
+    yield from list_forecast_tables([state.forecast for state in capacity.queues], environments, cells)
     yield Table("limits", _LIMIT, [(environments[each.environment], *each[1:]) for each in capacity.limits])
     yield Table("costs", _COST, [(environments[each.environment], *each[1:]) for each in capacity.costs])
     counted = ((number, run) for number, run in enumerate(capacity.runs) if run.is_counted)
@@ -286,11 +290,11 @@ Row = tuple[str | int, ...]
 _JOB = ("name:text", "sweep:text", "framework:text", "isJob", "file:files", "line", "spec:specs", "source:text")
 _FINDING = (
     *("rule:text", "category:text", "severity:text", "message:text", "job:jobs", "environment:environments"),
-    *("team:text", "status:text", "file:files", "line", "column"),
+    *("team:text", "status:text", "file:files", "line", "column", "entry"),
 )
 ERROR = (
     *("rule:text", "category:text", "severity:text", "message:text", "file:files", "line", "column"),
-    "environment:environments",
+    *("environment:environments", "entry"),
 )
 
 
@@ -320,16 +324,16 @@ def list_tables(data: FleetData) -> list[Table]:
     ]
     names = sorted({each.finding.rule for each in (*data.findings, *data.fixed)})
     docs = [(name, data.rules[name]) for name in names if name in data.rules]
-    rules = [(name, doc.category, doc.severity.value, doc.summary) for name, doc in docs]
+    rules = [(name, doc.category, doc.severity.value, doc.summary, name_rule_page(name)) for name, doc in docs]
     return [
         Table("environments", ("name:text",), [(env,) for env in fleet.environments]),
         Table("jobs", _JOB, jobs),
         _list_cells(data, environments),
         Table("totals", (_ENVIRONMENT, "by:text", "name:text", "gpus", "cpu", "memory"), totals),
-        Table("findings", _FINDING, [_list_finding(each, environments) for each in data.findings]),
-        Table("fixed", _FINDING, [_list_finding(each, environments) for each in data.fixed]),
+        Table("findings", _FINDING, _list_findings(data.findings, environments)),
+        Table("fixed", _FINDING, _list_findings(data.fixed, environments)),
         Table("errors", ERROR, list_errors(data.errors, environments)),
-        Table("rules", ("name:text", "category:text", "severity:text", "summary:text"), rules),
+        Table("rules", ("name:text", "category:text", "severity:text", "summary:text", "page:text"), rules),
         *list_capacity(data.capacity, fleet),
         Table("launches", _LAUNCH, [(at, *row) for at, cell in enumerate(fleet.cells) for row in cell.launches]),
         Table("omitted", ("what:text", "shown", "total"), data.pages.omitted),
@@ -349,7 +353,10 @@ def _list_cells(data: FleetData, environments: Mapping[str, int]) -> Table:
         *("name:text", "queue:text", "team:text", "owner:text", "pods", "gpus", "cpu", "memory"),
         *("errors", "warnings", "infos", "decision:text", "deadline", "gpuSeconds", "cost", "manifest:manifests"),
     )
-    counts = Counter((each.job, each.finding.env, each.finding.severity) for each in data.findings)
+    entries = number_entries(each.finding for each in data.findings)
+    counted = zip(data.findings, entries, strict=True)
+    found_by_cell = {(each.job, each.finding.env, each.finding.severity, entry) for each, entry in counted}
+    counts = Counter(key[:3] for key in found_by_cell)
     # The decision about its first workload, if a job has several.
     decisions: dict[tuple[str, ...], str] = {}
     for state in data.capacity.queues:
@@ -367,15 +374,20 @@ def _list_cells(data: FleetData, environments: Mapping[str, int]) -> Table:
     return Table("cells", columns, rows)
 
 
-def _list_finding(each: FleetFinding, environments: Mapping[str, int]) -> Row:
-    finding = each.finding
-    fault = (finding.rule, finding.category, finding.severity.value, finding.message)
-    place = (each.job, environments.get(finding.env, NONE), each.team, each.status)
-    return (*fault, *place, *finding.location[:3])
+def _list_findings(findings: Sequence[FleetFinding], environments: Mapping[str, int]) -> list[Row]:
+    """Return the rows of findings, each with the number of the entry that a lint shows for it."""
+    rows: list[Row] = []
+    for each, entry in zip(findings, number_entries(one.finding for one in findings), strict=True):
+        finding = each.finding
+        fault = (finding.rule, finding.category, finding.severity.value, finding.message)
+        place = (each.job, environments.get(finding.env, NONE), each.team, each.status)
+        rows.append((*fault, *place, *finding.location[:3], entry))
+    return rows
 
 
 def list_errors(findings: Iterable[Finding], environments: Mapping[str, int]) -> list[Row]:
     """Return the rows of findings that no job is known for."""
+    known = list(findings)
     return [
         (
             each.rule,
@@ -384,8 +396,9 @@ def list_errors(findings: Iterable[Finding], environments: Mapping[str, int]) ->
             each.message,
             *each.location[:3],
             environments.get(each.env, NONE),
+            entry,
         )
-        for each in findings
+        for each, entry in zip(known, number_entries(known), strict=True)
     ]
 
 
@@ -426,6 +439,7 @@ def report(
     since: str = "",
     repo_url: str | None = None,
     prices: str = "",
+    baseline: str = "",
 ) -> ReportResult:
     """Write the fleet of a repository as one HTML page.
 
@@ -437,6 +451,7 @@ def report(
             `{revision}`, `{file}` and `{line}`; by default the remote `origin` says it, and with `""` there are no
             links.
         prices: A file with prices, relative to the project.
+        baseline: A baseline file, relative to the project; the findings that it lists are not in the page.
 
     Raises:
         UsageError: `jobgen.yaml` has errors, or an argument is wrong.
@@ -453,16 +468,16 @@ def report(
     day = opened.config.day()
 
     def answer() -> ReportResult:
-        data, linted = _collect_data(opened, environments, since, known_prices, head["prefix"], store)
+        data, linted = _collect_data(opened, environments, (since, baseline), known_prices, head["prefix"], store)
         facts = {"date": day, "since": since, "currency": known_prices.currency}
         shown: dict[str, str | int] = {**head, **facts, "unchecked": int(linted.incomplete)}
         text, jobs = encode("fleet", shown, [*list_tables(data), changed]), sum(job.is_job for job in data.fleet.jobs)
         unknown = dict(data.capacity.errors)
         return ReportResult("", text, jobs, linted.findings, data.errors, unknown, linted.incomplete)
 
-    # Everything but files that the page depends on; what a lint since a revision reads of Git is not recorded.
+    # Everything but files that the page depends on; what Git and a baseline say is not recorded.
     key = repr((str(opened.root), opened.today, list(environments), known_prices, head, changed.rows, day))
-    found = answer() if since else store.ask(_REPORT, key, answer)
+    found = answer() if since or baseline else store.ask(_REPORT, key, answer)
     store.save()
     return found._replace(page=assemble_page(make_title(head, changed), found.data))
 
@@ -485,9 +500,12 @@ _REPORT: Query[ReportResult] = Query("report", _encode_report, _decode_report)
 
 
 def _collect_data(
-    project: Project, environments: Sequence[str], since: str, prices: Prices, prefix: str, store: Store
+    project: Project, environments: Sequence[str], limits: tuple[str, str], prices: Prices, prefix: str, store: Store
 ) -> tuple[FleetData, LintResult]:
-    """Lint, render and decide: return what the page shows. The lint leaves the objects that it renders in the store."""
+    """Lint, render and decide: return what the page shows. The lint leaves the objects that it renders in the store.
+
+    `limits` are the revision since which findings are new, and the baseline; each can be empty.
+    """
     render: Callable[[], Snapshot]
     render = partial(snapshot_repository, project.root, project.root.name, environments, project.today, store)
     jobs = list(read_jobs(layout.find_jobs(project.root), project.config.kinds, []))
@@ -498,16 +516,20 @@ def _collect_data(
         tree = render()
         jobs = list(map(tree.job, tree.objects))
     if not jobs and not (empty := render()).failed:
-        raise NotFoundError("there is no job under jobs/", empty.findings)
+        raise NotFoundError("there is no job under jobs/; write one with `jobgen new NAME`", empty.findings)
     request = LintRequest(project.root, (), environments, today=project.today, leaves_objects=True)
     new: frozenset[Finding] | None = None
     gone: tuple[Finding, ...] = ()
+    since, baseline = limits
     if since:
-        linted, found_new, gone = lint_twice(request, since, store)
+        linted, found_new, gone = lint_twice(request, since, store, baseline)
         new = frozenset(found_new.findings)
     else:
-        linted = lint_request(request, store=store)
+        linted = lint_request(request, store=store, baseline=baseline)
     snapshot = render()
+    if entries is None and not environments:
+        snapshot = add_charts(snapshot, project.root, project.today)
+        jobs += (snapshot.job(each) for each in snapshot.objects if each.position < 0)
     fleet = build_fleet(snapshot, jobs, _read_code_owners(project.root, prefix))
     capacity = build_capacity(snapshot, fleet, prices)
     pages = build_pages(snapshot, fleet, jobs, store)
@@ -536,5 +558,5 @@ def _read_prices(opened: Project, path: str) -> Prices:
     findings: list[Finding] = []
     prices = read_prices(file, list(opened.config.overlays), findings)
     if findings:
-        raise UsageError(f"the prices in `{path}` have errors", findings)
+        raise UsageError(f"the prices in `{path}` have errors; fix them", findings)
     return prices

@@ -15,7 +15,7 @@ from jobgen.cli.options import env_option, no_cache_option, since_option, today_
 from jobgen.cli.result import ExitCode, Result, write_files
 from jobgen.features.page.report import ReportResult, report
 from jobgen.repo.atomic import find_output_fault
-from jobgen.reports.entries import format_findings, pluralize
+from jobgen.reports.entries import format_findings, group_findings, pluralize
 from jobgen.reports.escape import visible
 
 PAGE = "index.html"
@@ -40,6 +40,13 @@ STDOUT = "-"
     metavar="FILE",
     shell_complete=complete_files,
     help="File with prices of GPU hours; shows costs.",
+)
+@click.option(
+    "--baseline",
+    default="",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Leave out findings that this file lists.",
 )
 @no_cache_option
 @today_option
@@ -89,7 +96,7 @@ def _summarize(found: ReportResult, path: Path, output: str) -> str:
     """Return what the page lacks and why, and what was written."""
     lines = [f"the queues of `{env}` are unknown: {reason}" for env, reason in found.unknown_queues.items()]
     errors = format_findings(found.errors) + "".join(f"{visible(line)}\n" for line in lines)
-    counts = f"{pluralize(found.jobs, 'job')}, {pluralize(len(found.findings), 'finding')}"
+    counts = f"{pluralize(found.jobs, 'job')}, {pluralize(len(group_findings(found.findings)), 'finding')}"
     size = f"{len(found.page.encode()) // 1024} KiB"
     place = "" if output == STDOUT else f"{visible(str(path))}: "
     lacks = f"; {pluralize(len(found.errors) + len(lines), 'error')}, so the page is not complete" if errors else ""
