@@ -479,7 +479,7 @@ MISSING = {
     "imag": "neither the job nor its object has `imag`; did you mean `image`?",
     "roles.workr.image": "no layer sets `roles.workr.image`; did you mean `roles.worker.image`?",
     "env.LEVL": "no layer sets `env.LEVL`; did you mean `env.LEVEL`?",
-    "queue": "no layer sets `queue`",
+    "queue": "no layer sets `queue`; `jobgen explain bert` lists what has a value",
     "resource.gpu": "neither the job nor its object has `resource.gpu`; did you mean `resources.gpu`?",
     "resources.gpus": "no layer sets `resources.gpus`; did you mean `resources.gpu`?",
     "spec.image": "the rendered object has no `spec.image`; did you mean `image`?",

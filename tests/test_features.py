@@ -173,13 +173,13 @@ def test_the_core_works_without_a_feature(without, expected):
     gone = {command for other in needed for command in SHIPPED.get(other, ())}
     assert list_commands(installation) == EVERY_COMMAND - gone
     for command in sorted(gone):
-        assert f"no such command '{command}': {MISSING}" in run(installation, command, code=2)
+        assert f"there is no command `{command}`: {MISSING}" in run(installation, command, code=2)
 
 
 @lacking_kueue
 def test_a_command_of_a_missing_feature_names_it(without):
     _, installation = without
-    message = "no such command 'queue': this jobgen installation does not have the feature `kueue`"
+    message = "there is no command `queue`: this jobgen installation does not have the feature `kueue`"
     assert message in run(installation, "queue", code=2)
     assert message in run(installation, "queue", "--help", code=2)
     assert "does not have the feature `kueue`" in run(installation, "report", code=2)
@@ -207,7 +207,7 @@ def test_an_option_of_a_missing_feature_is_an_error(without):
 @pytest.mark.parametrize("without", ["page"], indirect=True)
 def test_a_format_of_a_missing_feature_is_not_offered(without):
     _, installation = without
-    assert "'html' is not one of" in run(installation, *COMMANDS["diff"], "--format", "html", code=2)
+    assert "`html` is not a value of" in run(installation, *COMMANDS["diff"], "--format", "html", code=2)
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,7 @@ def test_environments_are_named_by_an_option(tmp_path: Path) -> None:
         (["--environment", "dev", "-o", "jobs"], "`dev` is not an environment and its folder"),
         (["--environment", "a/b=m", "-o", "jobs"], "`a/b=m` is not an environment and its folder"),
         (["--environment", "dev=no", "-o", "jobs"], "there is no folder `no`"),
+        (["--environment", "dev=m/a.yaml", "-o", "jobs"], "`m/a.yaml` is a file; name its folder"),
         (["--environment", "dev=m", "--environment", "dev=m", "-o", "jobs"], "`dev` is named twice"),
         (["--environment", "dev=m"], "name the folder of jobs: `-o jobs`"),
         (["--environment", "dev=m", "-o", "../jobs"], "is not in the folder `jobs`"),

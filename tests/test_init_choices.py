@@ -311,12 +311,14 @@ def test_names_of_objects_do_not_lead_out_of_the_repository(tmp_path: Path, mani
     ("words", "code", "message"),
     [
         (["--from", "nowhere"], 2, "there is no folder `nowhere`"),
+        (["--from", "empty/a.yaml"], 2, "`empty/a.yaml` is a file; name its folder: `empty`\n"),
         (["--from", "manifests", "--platform", "ray"], 2, "`--from` takes frameworks and platforms from the manifests"),
         (["--from", "empty"], 3, "there is nothing to import in `empty`"),
     ],
 )
 def test_wrong_folders_are_refused(tmp_path: Path, manifests: Path, words: list[str], code: int, message: str) -> None:
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty/a.yaml").touch()
     done = jobgen(tmp_path, "init", "new", *words)
 
     assert (done.returncode, (tmp_path / "new").exists()) == (code, False)

@@ -26,7 +26,7 @@ EXCEPTIONS = {
     "check/validation/devices": "the same",
     "check/policy/eval_context": "the message of a policy is a field that its author writes",
     "check/policy/expectations": "a test of a policy states the message that it expects",
-    "cli/group": "Click names the unknown command in words only",
+    "cli/wrong_arguments": "Click names the unknown command in words only",
     "features/kueue/answers": "Kueue's conditions have these messages, and are compared with those of the cluster",
     "features/kueue/assignment": "the same",
     "features/kueue/cycle": "the same",

@@ -10,13 +10,13 @@ from pathlib import Path
 from jobgen.api.errors import UsageError, check_date
 from jobgen.model.finding import Finding, sort_findings
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import suggest_or
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact_results import redact_shared
 from jobgen.repo import layout
-from jobgen.repo.root import SETTINGS, find_root, has_settings
+from jobgen.repo.root import SETTINGS, explain_absence, find_root, has_settings
 from jobgen.repo.walk import find_folders
 from jobgen.reports.entries import count_severities
 
@@ -65,7 +65,7 @@ def load(path: str | os.PathLike[str] = ".", *, today: str = "") -> Project:
 def find_repository(folder: Path) -> Path:
     """Return the root of the jobs repository that a folder belongs to, or raise a UsageError."""
     if not folder.is_dir():
-        raise UsageError(f"there is no folder `{folder}`")
+        raise UsageError(explain_absence(folder, folder))
     root = find_root(folder.resolve())
     if root is None:
         found = find_folders(folder, 1, has_settings)
@@ -93,9 +93,10 @@ def select_environments(project: ProjectConfig, named: Sequence[str], *, is_lint
         raise UsageError(f"{count_severities(errors)} in {SETTINGS}; nothing else was done", errors)
     for env in named:
         if env not in project.overlays:
-            known = ", ".join(sorted(project.overlays)) or "none"
-            hint = did_you_mean(env, list(project.overlays))
-            raise UsageError(f"there is no environment `{env}`{hint} (known: {known})")
+            known = ", ".join(sorted(project.overlays))
+            advice = f"choose one of {known}" if known else f"write overlays/{env}/overlay.yaml"
+            hint = suggest_or(env, list(project.overlays), advice)
+            raise UsageError(f"there is no environment `{env}`{hint}")
     return list(dict.fromkeys(named or project.environments()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -18,7 +19,7 @@ from jobgen.model.data import Location, Plain, untraced
 from jobgen.model.finding import Finding, Identity, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import find_closest, suggest_or
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
@@ -27,6 +28,7 @@ from jobgen.rendering.run import Run
 from jobgen.repo import git, layout, rendered_tree
 from jobgen.repo.atomic import find_output_fault
 from jobgen.repo.commit import Folder, open_commit
+from jobgen.repo.files import MANIFEST_SUFFIXES
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest_data, is_object_path
 from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
 from jobgen.repo.root import is_source_folder
@@ -194,16 +196,27 @@ def find_path_conflicts(objects: Sequence[RenderedObject]) -> Iterator[Finding]:
             yield Finding("shared-file-name", "fleet", Severity.ERROR, message, *where, related=related)
 
 
+def _name_other_job(pattern: str, known: list[str]) -> str:
+    """Return the job that was probably meant; a file is named by those who know tools that read files."""
+    stem, suffix = posixpath.splitext(posixpath.basename(pattern))
+    if suffix not in MANIFEST_SUFFIXES:
+        return suggest_or(pattern, known, "`jobgen render` without names prints all jobs")
+    close = find_closest(stem, known) or next(iter(known), "")
+    return f"; name a job, not a file{f': `{close}`' if close else ''}"
+
+
 def _check_found(run: Run, jobs: Sequence[str], objects: Sequence[RenderedObject]) -> None:
     """Raise a NotFoundError if a pattern matches no job, or there are no objects."""
     for pattern in jobs:
         if not any(fnmatchcase(name, pattern) for name in run.names):
-            hint = did_you_mean(pattern, sorted(run.names))
+            is_env = pattern in run.project.environments()
+            hint = f"; for the environment, write `-e {pattern}`" if is_env else ""
+            hint = hint or _name_other_job(pattern, sorted(run.names))
             raise NotFoundError(f"there is no job `{pattern}`{hint}", run.findings)
     if objects:
         return
     if not run.names:
-        raise NotFoundError("there is no job under jobs/", run.findings)
+        raise NotFoundError("there is no job under jobs/; write one with `jobgen new NAME`", run.findings)
     reasons: list[str] = []
     runners = [EnvironmentRunner(run.project, env) for env in run.environments]
     for job in read_jobs(layout.find_jobs(run.project.root), run.project.kinds, []) if jobs else ():
@@ -216,7 +229,8 @@ def _check_found(run: Run, jobs: Sequence[str], objects: Sequence[RenderedObject
     if len(reasons) > _MAX_REASONS:
         reasons[_MAX_REASONS:] = ["…"]
     within = ", ".join(env for env in run.environments if env)
-    message = f"there is no job to render{f' in {within}' if within else ''}"
+    where = f" in {within}" if within else ""
+    message = f"there is no job to render{where}; `jobgen render JOB` says why a job is left out"
     raise NotFoundError("; ".join(reasons) or message, run.findings)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -17,23 +16,7 @@ from jobgen.cli.commands import GROUPS, MACHINERY, SHIPPED
 from jobgen.cli.complete import complete_folders
 from jobgen.cli.interrupt import find_exit_code
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.model.features import NO_FEATURE, find_missing_feature, list_command_modules
-from jobgen.model.suggest import did_you_mean
-
-_CHOICES = re.compile(r"\. Choose from:(.*)", re.DOTALL)
-_NO_COMMAND = re.compile(r"No such command '(.*?)'(?=\.)")
-_MATRIX = "it was removed: let each job of a CI matrix lint another folder, or use `--since` and the cache"
-_INSTEAD = {
-    "list": "use `jobgen report` for all jobs, `jobgen render` for their objects or `jobgen rules` for the rules",
-    "check": "use `jobgen lint`",
-    "validate": "use `jobgen lint`",
-    "build": "use `jobgen render`",
-    "apply": "use `jobgen render -o` and let Argo CD or Flux apply the tree; see `jobgen gitops`",
-    "merge-reports": _MATRIX,
-    "--shard": _MATRIX,
-}
-"""What to use for commands and options that users look for under another name, or that were removed."""
-
+from jobgen.model.features import list_command_modules
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _NAME_WIDTH = 10
@@ -130,36 +113,13 @@ def parse_and_run(arguments: list[str]) -> Result | int:
     try:
         result: Result | int = cli.main(arguments, prog_name="jobgen", standalone_mode=False)
     except click.UsageError as error:
-        # click writes each choice of a missing argument or option in a line of its own.
-        message = (
-            _name_command(error)
-            or _name_option(error)
-            or _CHOICES.sub(lambda found: f"; choose one of {' '.join(found[1].split())}", error.format_message())
-        )
+        message = error.format_message()
         if message.startswith("Usage:"):
             # Without arguments, it is the help.
             return Result(ExitCode.USAGE, err=f"{message}\n")
-        return error_result(ExitCode.USAGE, f"{message[:1].lower()}{message[1:].rstrip('.')}")
+        from jobgen.cli.wrong_arguments import explain_arguments
+
+        return error_result(ExitCode.USAGE, explain_arguments(error))
     except click.Abort as error:
         return find_exit_code(error.__cause__)
     return result
-
-
-def _name_command(error: click.UsageError) -> str:
-    """Return an error about an unknown command, with the one that was meant; empty if it is about something else."""
-    found = _NO_COMMAND.match(error.message)
-    if found is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
-        return ""
-    features = [name for name, commands in SHIPPED.items() if found[1] in commands and error.ctx.parent is None]
-    if features:
-        return f"{found[0]}: {NO_FEATURE.format(find_missing_feature(features[0]))}"
-    if found[1] in _INSTEAD and error.ctx.parent is None:
-        return f"{found[0]}; {_INSTEAD[found[1]]}"
-    return f"{found[0]}{did_you_mean(found[1], error.ctx.command.list_commands(error.ctx))}"
-
-
-def _name_option(error: click.UsageError) -> str:
-    """Return an error about an option that was removed; empty if it is about something else."""
-    if not isinstance(error, click.NoSuchOption) or error.option_name not in _INSTEAD:
-        return ""
-    return f"there is no option `{error.option_name}`; {_INSTEAD[error.option_name]}"

@@ -94,7 +94,7 @@ def _parse_and_run(arguments: list[str]) -> Result | int:
     try:
         os.getcwd()
     except OSError:
-        return error_result(ExitCode.USAGE, "the current folder does not exist")
+        return error_result(ExitCode.USAGE, "the current folder does not exist; change to another one")
     try:
         return find_help(arguments) or _run_plain(arguments) or _run_with_click(arguments)
     except JobgenError as error:

@@ -66,8 +66,9 @@ def find_page(command: str, message: str, code: int = ExitCode.USAGE) -> str:
     if command in _WITHOUT_PAGES:
         return ""
     usual = _COMMANDS.get(command, f"commands.md#jobgen-{command}" if command else "commands.md")
-    # A misspelled option names others, which have nothing to do with the error.
-    known = (page for pattern, page in _MESSAGES if re.search(pattern, message) and "no such option" not in message)
+    # An unknown option or value names others, which have nothing to do with the error.
+    is_spelling = re.search(r"there is no option|is not a value of `", message) and "removed" not in message
+    known = (page for pattern, page in _MESSAGES if not is_spelling and re.search(pattern, message))
     page = next(known, "" if code == ExitCode.INTERNAL_ERROR else usual)
     return page if page in ("", ISSUES) else f"{SITE}/{page}"
 

@@ -355,7 +355,9 @@ def explain_missing(trace: TracedJob, path: tuple[Step, ...], field: str, tracer
     known += FIELDS if step == path[0] and trace.has_spec_path(path) else ()
     known += ("cpu", "memory", "gpu") if path[-2:-1] == ("resources",) else ()
     meant = tuple(find_closest(str(each), known) if each == step else each for each in path)
-    return f"{message}; did you mean `{format_dotted(meant)}`?" if all(meant) and meant != path else message
+    if all(meant) and meant != path:
+        return f"{message}; did you mean `{format_dotted(meant)}`?"
+    return f"{message}; `jobgen explain {trace.job.document.name}` lists what has a value"
 
 
 def _find_failure(explained: Iterator[ExplainedField]) -> NoSuchFieldError | None:

@@ -7,10 +7,10 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from jobgen.engine.inputs import exists, exists_itself, is_folder, read_start, real_path, refuse_reuse
+from jobgen.engine.inputs import exists, exists_itself, is_folder, list_folder, read_start, real_path, refuse_reuse
 from jobgen.model.data import Location
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
+from jobgen.model.limits import MAX_SUGGESTIONS, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
 from jobgen.repo import files
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder, find_committed, read_committed
@@ -43,7 +43,10 @@ def find_files(folder: Folder, path: str, is_excluded: Callable[[str], bool] = l
         yield files.report_link_outside(path)
         return
     if not exists_itself(full):
-        yield files.report_missing_path(path)
+        above = os.path.dirname(path.rstrip("/"))
+        around = os.path.join(folder, above)
+        names = [posixpath.join(above, entry.name) for entry in list_folder(around)] if is_folder(around) else []
+        yield files.report_missing_path(path, names[:MAX_SUGGESTIONS])
         return
     if not is_folder(full):
         # The files that jobgen writes next to the objects of a tree may be named like others, by a hook for example.

@@ -50,6 +50,13 @@ def find_root(start: Folder) -> Folder | None:
     return start if exists_as(start / "jobs", is_folder) or has_own_files(start, "overlays") else None
 
 
+def explain_absence(folder: Path, name: str | Path) -> str:
+    """Say what is wrong with the name of a folder that is not there."""
+    if folder.is_file():
+        return f"`{name}` is a file; name its folder: `{Path(name).parent}`"
+    return f"there is no folder `{name}`; check the path"
+
+
 def open_store(folder: Path) -> Store:
     """Open the store of the jobs repository that a folder is in, or of the folder."""
     # Imported late: most commands that look for the root keep no answers.

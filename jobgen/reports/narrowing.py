@@ -13,7 +13,7 @@ from jobgen.model.builtin_rules import (
 )
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import suggest_or
 from jobgen.repo.root import SETTINGS
 
 ESSENTIAL, DEFAULT, ALL = "essential", "default", "all"
@@ -90,6 +90,8 @@ class Narrowing(NamedTuple):
 
 
 EVERYTHING = Narrowing()
+_PATTERN_SIGNS = frozenset("*/.")
+"""What paths and patterns of files have, and names of rules do not."""
 
 
 def describe_unknown(name: str, rules: Iterable[str], *, presets: bool) -> str:
@@ -99,4 +101,6 @@ def describe_unknown(name: str, rules: Iterable[str], *, presets: bool) -> str:
         return ""
     if not presets and name in PRESETS:
         return f"the preset `{name}` can only be selected; name rules or categories"
-    return f"there is no rule, category or policy `{name}`{did_you_mean(name, known)}"
+    names = suggest_or(name, known, "`jobgen rules` lists them")
+    hint = "; `exclude` leaves out files" if _PATTERN_SIGNS & {*name} else names
+    return f"there is no rule, category or policy `{name}`{hint}"

@@ -29,7 +29,7 @@ export function explainFailure(failure: Failure): Explanation {
     const message = `The command \`${command}\` could not be started (${systemError}). Set \`jobgen.path\` to the program.`;
     return { message, isInstallation: false };
   }
-  if (/no such command '?lsp/i.test(errorOutput)) {
+  if (/no (such )?command ['`]?lsp/i.test(errorOutput)) {
     const message = `The version of jobgen at \`${command}\` is too old: it has no language server. Upgrade it with ${UPGRADE}.`;
     return { message, isInstallation: true };
   }

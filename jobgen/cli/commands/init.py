@@ -34,6 +34,7 @@ from jobgen.rendering.build import identity_of
 from jobgen.repo import git
 from jobgen.repo.atomic import open_scratch
 from jobgen.repo.layout import list_starter_frameworks
+from jobgen.repo.root import explain_absence
 from jobgen.repo.shipped import find_shipped
 from jobgen.reports.entries import pluralize
 from jobgen.reports.escape import visible
@@ -192,7 +193,7 @@ def _find_fault(directory: Path, choices: Choices) -> str:
     if choices.source and (choices.frameworks or choices.platform):
         return "`--from` takes frameworks and platforms from the manifests; remove `--framework` and `--platform`"
     if choices.source and not (directory / choices.source).is_dir():
-        return f"there is no folder `{choices.source}`"
+        return explain_absence(directory / choices.source, choices.source)
     if {"jax", "mxnet"} <= set(choices.frameworks):
         return "no training-operator has both `jax` and `mxnet`; choose one of them"
     if choices.platform:

@@ -24,7 +24,7 @@ from jobgen.cli.result import ExitCode, Result, error_result, write_files
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import did_you_mean, suggest_name
+from jobgen.model.suggest import suggest_name, suggest_or
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import ProjectConfig
@@ -32,7 +32,7 @@ from jobgen.rendering.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File, FileEntry, read_file
-from jobgen.repo.root import SETTINGS
+from jobgen.repo.root import SETTINGS, explain_absence
 from jobgen.repo.shipped import read_types
 from jobgen.repo.walk import walk_folder
 from jobgen.reports.entries import format_findings
@@ -131,7 +131,7 @@ def _update_command(directory: Path, check: bool, folders: tuple[str, ...]) -> R
     """Rebuild the imported schemas from folders of CustomResourceDefinitions."""
     absent = [folder for folder in folders if not (directory / folder).is_dir()]
     if absent:
-        return error_result(ExitCode.USAGE, f"there is no folder `{absent[0]}`")
+        return error_result(ExitCode.USAGE, explain_absence(directory / absent[0], absent[0]))
     root = find_repository(directory)
     wanted = _build_updated(root, folders, directory)
     if isinstance(wanted, Result):
@@ -177,7 +177,10 @@ def _build_updated(
     if findings:
         return error_result(ExitCode.ERRORS, "nothing was written", format_findings(findings))
     if not any(release.documents for release in found):
-        return error_result(ExitCode.NOTHING_TO_DO, "the folders have no CustomResourceDefinition")
+        return error_result(
+            ExitCode.NOTHING_TO_DO,
+            "the folders have no CustomResourceDefinition; name folders with the CRDs of releases",
+        )
     try:
         wanted = _build_shipped(root, found) if is_clone else _build_imported(found)
     except (KeyError, TypeError, AttributeError, ValueError):
@@ -282,7 +285,11 @@ def import_crds(root: Path, paths: Sequence[str | Path], directory: Path = Path(
         notes += f"{path}: {skipped} skipped: not a CustomResourceDefinition\n" if len(objects) > len(crds) else ""
     if findings or not wanted:
         code = ExitCode.ERRORS if findings else ExitCode.NOTHING_TO_DO
-        return error_result(code, "there is no schema to import", format_findings(findings) + notes)
+        return error_result(
+            code,
+            "there is no schema to import; name a file or folder with CustomResourceDefinitions",
+            format_findings(findings) + notes,
+        )
     invalid = [name for name in wanted if not _NAME.fullmatch(name)]
     if invalid:
         return error_result(ExitCode.ERRORS, f"`{invalid[0]}` is not a valid schema name; nothing was written")
@@ -371,7 +378,7 @@ def print_schema(project: ProjectConfig, name: str, cluster: Cluster | None = No
     known += [(kind.api_version, kind.name) for kind in (*list_shipped_kinds(), *list_foreign_kinds())]
     found = [(api, kind) for api, kind in known if kind.lower() == wanted.lower() and wanted_version in ("", api)]
     if not found:
-        hint = did_you_mean(wanted, [kind for _, kind in known])
+        hint = suggest_or(wanted, [kind for _, kind in known], "`jobgen schema list` lists the kinds")
         return error_result(ExitCode.NOTHING_TO_DO, f"there is no kind `{name}`{hint}")
     api_version, kind = found[0]
     checker = Checker(project.root, project.kinds, cluster or Cluster())

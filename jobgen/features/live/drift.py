@@ -297,6 +297,8 @@ def _summarize(drifts: Sequence[Drift]) -> str:
     unread = sum(len(drift.unread) for drift in drifts)
     counts += [f"{pluralize(unread, 'kind')} not read"] if unread else []
     held = sum(each.gpus for each in found if each.state == "stale")
+    left_out = len({each.describe() for drift in drifts for each in drift.left_out})
+    counts += [f"{left_out} not compared, because of errors"] if left_out else []
     counts += [f"stale runs hold {pluralize(held, 'GPU')}"] if held else []
     compared = pluralize(sum(drift.compared for drift in drifts), "object")
     days = [f"; state captured on {drift.day}" for drift in drifts if drift.day][:1]

@@ -16,7 +16,7 @@ from jobgen.k8s.resources import sum_gpus
 from jobgen.model.data import Plain, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import suggest_or
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.policies import mutate_rendered
 from jobgen.rendering.config import ProjectConfig
@@ -290,7 +290,8 @@ def teams(
         raise UsageError("there are no teams; write `teams/<name>.yaml`, or `teams` in jobgen.yaml")
     for name in names:
         if known and not any(fnmatchcase(team, name) for team in known):
-            raise UsageError(f"there is no team `{name}`{did_you_mean(name, known)} (known: {', '.join(known)})")
+            hint = suggest_or(name, known, f"choose one of {', '.join(known)}")
+            raise UsageError(f"there is no team `{name}`{hint}")
     run = Run(config, selected)
     made = list(run)
     if run.failed:

@@ -15,7 +15,7 @@ from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import suggest_or
 from jobgen.repo.shipped import read_data
 from jobgen.schema.shipped_kinds import find_unknown_releases
 from jobgen.spec.kinds import parse_version
@@ -155,7 +155,8 @@ def read_versions(named: Mapping[str, str], operators: Iterable[str], file: Path
 
 def _check(name: str, version: str) -> str:
     if name not in ORDER:
-        raise UsageError(f"there is no component `{name}`{did_you_mean(name, list(ORDER))} (known: {', '.join(ORDER)})")
+        hint = suggest_or(name, list(ORDER), f"choose one of {', '.join(ORDER)}")
+        raise UsageError(f"there is no component `{name}`{hint}")
     match = _VERSION.fullmatch(version)
     if match is None:
         raise UsageError(f"`{version}` is not a version of {name}; write one such as `1.36` or `0.19.0`")
@@ -172,15 +173,15 @@ def _read_file(path: Path) -> dict[str, str]:
     try:
         content = path.read_bytes()[:MAX_BYTES]
     except OSError as error:
-        raise UsageError(f"`{path}` cannot be read: {error.strerror}") from error
+        raise UsageError(f"`{path}` cannot be read: {error.strerror}; check the path") from error
     source = read(content, str(path))
     if source.findings or len(source.documents) != 1 or not isinstance(source.documents[0].data, dict):
-        raise UsageError(f"`{path}` is not a YAML file with `kubernetes` and `operators`")
+        raise UsageError(f"`{path}` has no versions; write `kubernetes` and `operators` as in `cluster` of an overlay")
     data = source.documents[0].data
     cluster = data.get("cluster", data)
     operators = cluster.get("operators", {}) if isinstance(cluster, dict) else None
     if not isinstance(operators, dict):
-        raise UsageError(f"`{path}` is not a YAML file with `kubernetes` and `operators`")
+        raise UsageError(f"`{path}` has no versions; write `kubernetes` and `operators` as in `cluster` of an overlay")
     versions = {str(name): value_of(version) for name, version in operators.items()}
     versions |= {"kubernetes": value_of(cluster["kubernetes"])} if "kubernetes" in cluster else {}
     for name, version in versions.items():

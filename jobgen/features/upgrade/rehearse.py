@@ -277,10 +277,10 @@ def describe(rehearsal: Rehearsal) -> SectionReport:
         "leftOut": left_out,
     }
     parts = [EnvironmentSections(each.environment, list(list_sections(each))) for each in rehearsal.environments]
-    return SectionReport("Upgrade", summarize(rehearsal), parts, left_out, data)
+    return SectionReport("Upgrade", summarize(rehearsal, len(left_out)), parts, left_out, data)
 
 
-def summarize(rehearsal: Rehearsal) -> str:
+def summarize(rehearsal: Rehearsal, left_out: int) -> str:
     """Return what an upgrade does, in one line."""
     errors = [each.rule in _QUEUE_RULES for upgrade in rehearsal.environments for each in upgrade.refused]
     refused, queued = errors.count(False), errors.count(True)
@@ -290,6 +290,8 @@ def summarize(rehearsal: Rehearsal) -> str:
         f"{queued} not admitted or not managed by Kueue" if queued else "",
         *(f"{decisions.count(each)} {each}" for each in sorted(FAILING) if each in decisions),
     ]
+    if left_out:
+        parts.append(f"{left_out} not rehearsed, because of errors")
     what = ", ".join(filter(None, parts)) or "nothing would be refused, never admitted, or run unmanaged"
     where = pluralize(len(rehearsal.environments), "environment")
     return f"{pluralize(rehearsal.objects, 'object')} in {where} rehearsed: {what}"

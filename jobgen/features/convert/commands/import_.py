@@ -44,9 +44,11 @@ from jobgen.rendering.build import identity_of
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo import layout
 from jobgen.repo.atomic import find_output_fault, open_scratch
-from jobgen.repo.root import find_root, find_settings
+from jobgen.repo.root import explain_absence, find_root, find_settings
 from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
+
+_NO_MANIFESTS = "there is nothing to import; name files or folders with manifests of jobs"
 
 _NEEDS = "jobs of platform `{name}` need `cluster: {{platform: {name}}}` in an overlay\n"
 
@@ -84,7 +86,7 @@ def command(
             return error_result(ExitCode.USAGE, message)
         return import_environments(directory, environments, output, force=force)
     if not manifests:
-        return error_result(ExitCode.USAGE, "name a manifest or a folder to import")
+        return error_result(ExitCode.USAGE, "name a manifest or a folder to import, such as `jobgen import k8s/`")
     if len(manifests) == 1 and is_chart(directory / manifests[0]):
         return import_chart(directory, manifests[0], output, factor=factor, force=force)
     stdin = read_stdin() if "-" in manifests else None
@@ -97,7 +99,7 @@ def import_chart(directory: Path, path: str, output: str | None, *, factor: bool
         folders, left_out = write_renderings(directory, path, scratch)
         notes = format_all_notes(left_out, {})
         if not folders:
-            return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", notes)
+            return error_result(ExitCode.NOTHING_TO_DO, _NO_MANIFESTS, notes)
         kinds = config.load(find_root(directory.resolve()) or directory.resolve()).kinds
         sources = find_sources(scratch, ["."])
         found = list(leave_out_duplicates(collect_manifests(sources.entries, kinds), has_overlays=False))
@@ -126,7 +128,7 @@ def import_manifests(
     """Convert all manifests at some paths, to standard output or to one file for each job in a folder."""
     missing = [path for path in paths if path != "-" and not os.path.exists(directory / path)]
     if missing:
-        return error_result(ExitCode.USAGE, f"there is no `{missing[0]}`")
+        return error_result(ExitCode.USAGE, f"there is no `{missing[0]}`; check the path")
     fault = find_output_fault(directory / output, find_root(directory.resolve()) or directory) if output else ""
     if fault:
         return error_result(ExitCode.USAGE, f"`{output}` {fault}; choose another folder")
@@ -141,7 +143,7 @@ def import_manifests(
     )
     imported = _find_placed([each for each in found if isinstance(each, ImportedManifest)], directory, destination)
     if not imported:
-        return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", _format_left_out(found, sources))
+        return error_result(ExitCode.NOTHING_TO_DO, _NO_MANIFESTS, _format_left_out(found, sources))
     placed = dict.fromkeys(each.location.file for each in imported if each.spec.is_placed) if output else {}
     destination = destination._replace(replaced=tuple(os.path.realpath(directory / file) for file in placed))
     plan = plan_import(imported, [], destination, factor=factor, proves=output is not None)
@@ -258,19 +260,21 @@ def import_environments(directory: Path, texts: Sequence[str], output: str | Non
         return error_result(ExitCode.USAGE, folders)
     missing = [folder for folder in folders.values() if not (directory / folder).is_dir()]
     if missing:
-        return error_result(ExitCode.USAGE, f"there is no folder `{missing[0]}`")
+        return error_result(ExitCode.USAGE, explain_absence(directory / missing[0], missing[0]))
     if not output:
         return error_result(ExitCode.USAGE, "`--environment` also writes overlays; name the folder of jobs: `-o jobs`")
     home = find_root(directory.resolve()) or directory.resolve()
     target = (directory / output).resolve()
     if target != home / "jobs" and not target.is_relative_to(home / "jobs"):
-        return error_result(ExitCode.USAGE, f"`{output}` is not in the folder `jobs` of the repository")
+        return error_result(
+            ExitCode.USAGE, f"`{output}` is not in the folder `jobs` of the repository; write `-o jobs`"
+        )
     project = config.load(home)
     if project.overlays:
         return error_result(ExitCode.USAGE, "the repository has overlays; import environments into a new repository")
     converted = convert_environments(directory, folders, project.kinds)
     if not converted.files:
-        return error_result(ExitCode.NOTHING_TO_DO, "nothing was imported", converted.notes)
+        return error_result(ExitCode.NOTHING_TO_DO, _NO_MANIFESTS, converted.notes)
     files = {_target(home, target, path): text for path, text in converted.files.items()}
     code = ExitCode.ERRORS if converted.left_out else ExitCode.OK
     written = _write(files, home, directory, converted.notes, converted.manifests if force else None)
@@ -298,7 +302,7 @@ def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: 
     if is_chart(directory / source):
         with open_scratch() as scratch:
             names, lost = write_renderings(directory, source, scratch)
-            done = _convert_folder(scratch, ".", project, root) if names else _NOTHING
+            done = _convert_folder(scratch, ".", project, root) if names else _NO_JOBS
         notes = format_all_notes(lost, {}) + done.notes
         return done._replace(notes=notes, left_out=done.left_out + len(lost))
     sources = find_sources(directory, [source])
@@ -328,7 +332,7 @@ def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: 
     return Converted(plan.arranged.files, len(imported), len(others), left_out, notes, manifests=manifests)
 
 
-_NOTHING = Converted({}, 0, 0, 0, "")
+_NO_JOBS = Converted({}, 0, 0, 0, "")
 
 
 def _target(root: Path, folder: Path, path: str) -> Path:

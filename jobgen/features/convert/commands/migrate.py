@@ -32,7 +32,7 @@ from jobgen.features.convert.migrate.repository import RepositoryMigration, list
 from jobgen.k8s.redaction import redact
 from jobgen.model.data import Plain
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_name
+from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_name, suggest_or
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
@@ -71,7 +71,11 @@ def migrate_all(
         errors = redact_shared(project, migration.findings)
         return error_result(ExitCode.ERRORS, "the repository has errors", format_findings(errors))
     if not migration.files:
-        return error_result(ExitCode.NOTHING_TO_DO, f"the repository has no {SOURCE} to migrate", _refused(migration))
+        return error_result(
+            ExitCode.NOTHING_TO_DO,
+            f"the repository has no {SOURCE} to migrate; name jobs of other kinds",
+            _refused(migration),
+        )
     migration, proof = complete_migration(project, migration)
     secrets = _find_secrets(project, (each.source.jobs[0].file for each in migration.documents))
     lines = (redact(line, secrets) for line in _list_lines(migration, proof, kinds[TARGET]))
@@ -184,6 +188,9 @@ def _check_names(_: click.Context, __: click.Parameter, names: tuple[str, ...]) 
     return names
 
 
+_NEED_NAMES = "name the jobs to migrate, or write `--all` for all jobs of the repository"
+_ALL_TAKES_NONE = "`--all` migrates all jobs, and takes no names; to write some of them, use `-o DIR` without `--all`"
+_ALL_ENVIRONMENTS = "`--all` migrates the jobs of all environments; remove `-e`"
 _NEED_ALL = "`--write` and `--dry-run` need `--all`; `-o DIR` writes the jobs that are named"
 
 
@@ -241,14 +248,18 @@ def command(
     """
     if not all_jobs:
         if write or dry_run or not jobs:
-            message = "name the jobs to migrate" if not jobs else _NEED_ALL
-            raise click.UsageError(message)
+            raise click.UsageError(_NEED_ALL if jobs else _NEED_NAMES)
         return migrate_jobs(directory, jobs, target, envs, output, accepted, force=force, runtimes=runtimes)
-    if jobs or envs or (dry_run and (write or output)) or (write and output):
-        raise click.UsageError("`--all` takes no jobs and no environments, and one of --write, --dry-run and -o")
+    if jobs or envs:
+        raise click.UsageError(_ALL_TAKES_NONE if jobs else _ALL_ENVIRONMENTS)
+    if (dry_run and (write or output)) or (write and output):
+        raise click.UsageError("use one of `--write`, `--dry-run` and `-o`")
     root = find_root(directory.resolve())
     if root is None:
-        return error_result(ExitCode.NOTHING_TO_DO, "there is no repository here: no jobgen.yaml, jobs/ or overlays/")
+        return error_result(
+            ExitCode.NOTHING_TO_DO,
+            "no jobs repository: there is no jobgen.yaml, jobs/ or overlays/; `jobgen init` writes one",
+        )
     return migrate_all(root, target, output, accepted, write=write, force=force)
 
 
@@ -278,7 +289,7 @@ def migrate_jobs(
     kinds = {kind.name: kind for kind in project.kinds}
     with_runtimes = [job for (job, _), is_apart in zip(jobs, apart, strict=True) if is_apart]
     if with_runtimes and not is_selected(kinds[TARGET], target):
-        raise click.UsageError(f"`--runtimes` migrates to `{kinds[TARGET].platform}`")
+        raise click.UsageError(f"`--runtimes` needs `--to {kinds[TARGET].platform}`; remove it, or change `--to`")
     outputs = convert_with_runtimes(with_runtimes, project, accepted) if with_runtimes else []
     outputs += [
         convert_job(job, size, project, target, envs, accepted)
@@ -318,10 +329,8 @@ def _check_arguments(project: ProjectConfig, target: str, envs: Sequence[str]) -
     names = sorted({kind.name for kind in project.kinds if kind.frameworks})
     if not any(is_selected(kind, target) for kind in project.kinds):
         known = ", ".join([*platforms, *names])
-        return error_result(
-            ExitCode.USAGE,
-            f"there is no kind or platform `{target}`{did_you_mean(target, [*platforms, *names])} (known: {known})",
-        )
+        hint = suggest_or(target, [*platforms, *names], f"choose one of {known}")
+        return error_result(ExitCode.USAGE, f"there is no kind or platform `{target}`{hint}")
     unknown = [env for env in envs if env not in project.overlays]
     if unknown:
         return error_result(
@@ -365,11 +374,17 @@ def _explain_missing(
     """Say that nothing has one of the names; a name with a slash or an extension is that of a file."""
     shown = list_alternatives(f"`{name}`" for name in wanted)
     if findings:
-        return f"no job without errors is called {shown}"
+        return f"no job without errors is called {shown}; fix the errors above"
     if len(wanted) == 1 and (name := wanted[0]).endswith((".yaml", ".yml", ".json")):
-        return f"there is no job in `{name}`" if os.path.exists(directory / name) else f"there is no file `{name}`"
+        is_there = os.path.exists(directory / name)
+        return (
+            f"there is no job in `{name}`; name another file"
+            if is_there
+            else f"there is no file `{name}`; check the path"
+        )
     known = sorted({job.document.name for job, _ in _jobs(directory, project, ["*"], [])})
-    return f"there is no job {shown}{did_you_mean(wanted[0], known) if len(wanted) == 1 else ''}"
+    advice = "`jobgen report` shows the jobs"
+    return f"there is no job {shown}{suggest_or(wanted[0], known, advice) if len(wanted) == 1 else f'; {advice}'}"
 
 
 def _find_secrets(project: ProjectConfig, files: Iterable[File]) -> frozenset[str]:
