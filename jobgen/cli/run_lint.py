@@ -120,6 +120,11 @@ def lint_paths(
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)
     report = report._replace(width=width, color=color, link=link, explain_files=explain_files)
+    if explain_files:
+        # Imported late, as it is rarely asked for.
+        from jobgen.api.explained_files import explain_files as list_own_files
+
+        report = report._replace(taken={**list_own_files(result.root, directory, paths), **result.taken})
     counts = count_rules(report) if statistics else ""
     err = fixed.err + (counts if quiet else _describe_run(result, report, baseline, counts, verbose=verbose))
     if format_ == "github":
@@ -140,7 +145,8 @@ def _describe_run(result: LintResult, report: Report, baseline: str, counts: str
     entries = "1 stale entry" if result.pruned == 1 else f"{result.pruned} stale entries"
     text = f"{visible(f'{entries} removed from {baseline}')}\n" if result.pruned else ""
     text += "".join(f"{opinion}\n" for opinion in result.opinions)
-    text += counts + "".join(f"customized: {visible(each)}\n" for each in report.weaker) if verbose else ""
+    text += counts
+    text += "".join(f"customized: {visible(each)}\n" for each in report.weaker) if verbose else ""
     return f"{text}{summarize(report)}\n"
 
 
