@@ -17,6 +17,13 @@ _LIMIT: KeyPath = ("runPolicy", "backoffLimit")
 _TRIES = 6
 """How often a Job of Kubernetes retries by default."""
 
+_DELETES = "with `OnFailure`, a Job deletes the failed pod, and its logs"
+_EFFECTS = {
+    **dict.fromkeys(("jobset", "kubernetes"), _DELETES),
+    "volcano": "with `OnFailure`, pods never fail, and the policy for failed pods has no effect",
+}
+"""What a policy that other platforms need does where pods are those of a Job, or a policy restarts them."""
+
 Edits = Mapping[KeyPath, object]
 Render = Callable[[Fields], Rendered | None]
 """Returns what a spec renders to; None if it cannot be rendered."""
@@ -43,6 +50,34 @@ def keep_starts(draft: Draft, before: Rendered, render: Render) -> bool:
                 _note(draft, edits)
                 break
     return is_changed
+
+
+def let_pods_fail(draft: Draft, before: Rendered, render: Render) -> bool:
+    """Write `Never` where the operator starts the job again, and `OnFailure` does harm; True if it changes."""
+    effect = _EFFECTS.get(draft.target.platform)
+    if effect is None or _EFFECTS.get(draft.source.platform) == effect:
+        return False
+    spec, paths = copy.deepcopy(draft.spec), [*_find_restarted(draft.spec)]
+    for path in paths:
+        put_at(spec, path, "Never")
+    after = render(spec) if paths else None
+    if after is None or any(map(_is_restart, compare_jobs(before, after))):
+        return False
+    draft.spec = spec
+    # That another policy was written first is not of interest.
+    draft.notes = [note for note in draft.notes if note.change != "changed" or note.field not in paths]
+    for path in paths:
+        draft.note(path, "changed", f"it is `Never` now: {effect}")
+    return True
+
+
+def _find_restarted(spec: Fields) -> Iterator[KeyPath]:
+    """Yield the paths of the policies with which failed containers start again."""
+    roles = spec.get("roles")
+    holders = [((), spec), *((("roles", name), role) for name, role in (roles or {}).items())]
+    for path, holder in holders:
+        if isinstance(holder, dict) and holder.get("restartPolicy") == "OnFailure":
+            yield (*path, "restartPolicy")
 
 
 def _note(draft: Draft, edits: Edits) -> None:

@@ -21,7 +21,7 @@ from jobgen.features.convert.migrate.draft import (
     iter_leaves,
     overlaps,
 )
-from jobgen.features.convert.migrate.keep_starts import keep_starts
+from jobgen.features.convert.migrate.keep_starts import keep_starts, let_pods_fail
 from jobgen.features.convert.migrate.runtime import KIND, RUNTIME_VERSION, refer_to_runtime
 from jobgen.features.convert.migrate.steps import STEPS, convert_mxnet_to_pytorch
 from jobgen.features.convert.migrate.totals import spread_replicas
@@ -142,7 +142,9 @@ def migrate_job(
         objects, faults = render({**document, "spec": spec})
         return describe(objects) if objects and not faults else None
 
-    if not problems and keep_starts(draft, rendered, try_spec):
+    steps = () if problems else (keep_starts, let_pods_fail)
+    is_changed = [step(draft, rendered, try_spec) for step in steps]
+    if any(is_changed):
         after = {**document, "spec": draft.spec}
         made, problems = render(after)
     differences = find_differences(rendered, describe(made), draft.notes)
