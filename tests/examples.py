@@ -3,7 +3,9 @@
 Documents of `kind: Overlay` go to overlays/<name>/, a document without apiVersion is jobgen.yaml, others go to jobs/.
 The lines of a document keep their numbers, so that `# expect: rule` stands where the finding is to stand.
 
-`# file: path` begins a file of that name instead; its text is taken as it is, separators and all.
+`# file: path` begins a file of that name instead; its text is taken as it is, separators and all. A case of which all
+files have names, none of them that of a jobs repository, is a folder of manifests. Files in `old/` and `new/` are two
+states of a jobs repository, and the findings those of the change.
 """
 
 import re
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 EXAMPLES = Path(__file__).parent.parent / "jobgen/data/examples"
+_OWN = {"jobgen.yaml", "defects", "jobs", "overlays", "policies", "runtimes", "schemas", "teams"}
 _EXPECT = re.compile(r"# expect: ([\w-]+(?:, [\w-]+)*)")
 
 
@@ -28,14 +31,21 @@ class Case(NamedTuple):
             for rule in found.split(", ")
         ]
 
+    @property
+    def is_repository(self) -> bool:
+        """True if it has a file that only jobs repositories have; other cases are folders of manifests."""
+        names = [named.partition("/")[0] for _, _, named in _documents(self.lines)]
+        return not all(names) or not _OWN.isdisjoint(names)
+
     def write(self, folder: Path) -> None:
-        """The case as a repository."""
+        """The case as a repository, or as a folder of manifests."""
         for number, (start, lines, named) in enumerate(_documents(self.lines)):
             text = "\n" * (self.first + start - 1) + "\n".join(lines) + "\n"
             path = folder / (named or _path(lines, number))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        (folder / "jobs").mkdir(exist_ok=True)
+        if self.is_repository:
+            (folder / "jobs").mkdir(exist_ok=True)
 
 
 def cases(path: Path) -> list[Case]:

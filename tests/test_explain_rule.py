@@ -71,7 +71,7 @@ def test_rule_is_explained_as_json():
     rule = json.loads(explained(ROOT, "mutable-image-tag", format_="json").out)["rule"]
 
     assert list(rule) == ["name", "category", "severity", "summary", "text", "bad", "good", "page"]
-    assert rule["page"].endswith("/docs/rules.md#mutable-image-tag")
+    assert rule["page"].endswith("/docs/rules/mutable-image-tag.md")
     assert (rule["name"], rule["category"], rule["severity"]) == ("mutable-image-tag", "image", "warning")
     assert rule["bad"].endswith("  image: registry.example.com/bert:latest\n")
 
@@ -103,7 +103,13 @@ def test_rule_is_explained_in_a_broken_repository(tmp_path):
 def test_field_of_a_rule_is_a_usage_error():
     done = explained(ROOT, "mutable-image-tag", "image")
 
-    assert (done.code, done.err) == (2, "jobgen: `mutable-image-tag` is a rule, and a rule has no field `image`\n")
+    assert (done.code, done.err) == (
+        2,
+        (
+            "jobgen: `mutable-image-tag` is a rule, and a rule has no field `image`; "
+            "run `jobgen explain mutable-image-tag`\n"
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,7 +118,7 @@ def test_field_of_a_rule_is_a_usage_error():
         (ROOT, "mutable-image-tags", "there is no job or rule `mutable-image-tags`; did you mean `mutable-image-tag`?"),
         (ROOT, "pytorch-simpel", "there is no job or rule `pytorch-simpel`; did you mean `pytorch-simple`?"),
         (None, "mutable-image-tags", "there is no rule `mutable-image-tags`; did you mean `mutable-image-tag`?"),
-        (None, "xyzzy", "there is no rule `xyzzy`, and this is not a jobs repository"),
+        (None, "xyzzy", "there is no rule `xyzzy`, and this is not a jobs repository; `jobgen rules` lists the rules"),
     ],
 )
 def test_unknown_name_suggests_the_nearest(root, name, message):
@@ -159,6 +165,28 @@ def test_rule_is_explained_beside_a_broken_policy(broken, tmp_path):
     write(tmp_path / "policies/own.yaml", "---\n".join(f"kind: {kind}\n{broken}\n" for kind in kinds))
 
     assert explained(tmp_path, "mutable-image-tag").code == 0
+
+
+@pytest.mark.parametrize(
+    ("environ", "first"),
+    [
+        ({"LANG": "zh_CN.UTF-8"}, "同一个映射中某个 key 出现两次；Kubernetes 会默默采用最后一个。"),
+        ({"LC_ALL": "zh", "LANG": "en_US.UTF-8"}, "同一个映射中某个 key 出现两次；Kubernetes 会默默采用最后一个。"),
+        ({"LC_ALL": "C.UTF-8", "LANG": "zh_CN.UTF-8"}, "A key that appears twice in a mapping;"),
+        ({}, "A key that appears twice in a mapping;"),
+    ],
+)
+def test_the_summary_is_also_in_chinese_where_messages_are(environ, first, monkeypatch):
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    _, summary, *_ = filter(None, explained(None, "duplicate-key").out.splitlines())
+    assert summary.startswith(first)
+    assert (
+        "A key that appears twice in a mapping; Kubernetes silently uses the last one."
+        in explained(None, "duplicate-key").out
+    )
 
 
 def test_every_built_in_policy_is_explained():

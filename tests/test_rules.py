@@ -11,6 +11,7 @@ from transcripts import find_transcripts
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import all_rules
 from jobgen.cli.run_lint import lint_paths
+from jobgen.compare.change_rules import check_change
 from jobgen.pipeline.policies import load_policies
 
 TESTS = Path(__file__).parent
@@ -25,45 +26,25 @@ UNSHOWN = {
     "tool-built-kustomization": "another program builds it: tests/test_lint_kustomize.py",
     "kustomize-disagrees": "kustomize is another program: tests/test_second_opinion.py",
     "kustomize-failed": "kustomize is another program: tests/test_second_opinion.py",
-    "chart-metadata-invalid": "a chart is a folder: tests/test_helm.py",
+    "gitops-project-forbids": "an example is a jobs repository: tests/test_gitops_paths.py",
+    "chart-object-conflict": "another program renders charts: tests/test_helm_objects.py",
+    "unknown-hook": "another program renders charts: tests/test_helm_objects.py",
     "chart-render-fails": "another program renders charts: tests/test_helm.py",
     "chart-value-missing": "another program renders charts: tests/test_helm.py",
     "chart-values-invalid": "another program renders charts: tests/test_helm.py",
-    "unread-value": "a chart is a folder: tests/test_helm.py",
     "gitops-path-missing": "an example is a jobs repository: tests/test_gitops_paths.py",
-    "gitops-name-missing": "an example is a jobs repository: tests/test_gitops_paths.py",
     "unjudged-chart": "another program renders charts: tests/test_helm.py",
     "unbuilt-kustomization": "an example is a jobs repository: tests/test_lint_kustomize.py",
     "unjudged-file": "an example is a jobs repository: tests/test_recognize.py",
-    "unjudged-variable": "an example is a jobs repository: tests/test_recognize.py",
-    "conflicting-copies": "an example is a jobs repository: tests/test_standalone_objects.py",
-    "invalid-defect": "a defect is a file of its own: tests/test_defects.py",
-    "crd-copies-differ": "an example is a jobs repository: tests/test_tree_definitions.py",
-    "kind-without-crd": "an example is a jobs repository: tests/test_tree_definitions.py",
-    "service-selects-nothing": "an example is a jobs repository: tests/test_standalone_objects.py",
     "backdated-commit": "a commit is no file: tests/attacks/test_judge.py",
     "governance-change": "a change has two sides: tests/attacks/test_judge.py",
     "weaker-governance": "a change has two sides: tests/attacks/test_judge.py",
-    "change-not-analyzed": "a change has two sides: tests/test_since.py",
-    "edit-without-effect": "a change has two sides: tests/diff/every-effect.txt",
-    "forbidden-change": "a change has two sides: tests/diff/runs.txt",
-    "immutable-field-changed": "a change has two sides: tests/diff/other-operators.txt",
-    "kind-changed": "a change has two sides: tests/diff/other-operators.txt",
-    "queue-changed": "a change has two sides: tests/diff/every-effect.txt",
     "running-job-deleted": "a change has two sides: tests/diff/every-effect.txt",
     "edited-rendered-file": "only a tree has files: tests/test_escapes.py",
     "ignored-rendered-tree": "only a tree has files: tests/attacks/test_rendered_tree.py",
     "rendered-tree-not-compared": "only a tree has files: tests/attacks/test_rendered_tree.py",
     "stale-rendered-tree": "only a tree has files: tests/attacks/test_rendered_tree.py",
     "unlisted-rendered-file": "only a tree has files: tests/test_escapes.py",
-    "invalid-kustomization": "a kustomization has files: tests/test_kustomize_findings.py",
-    "kustomization-cycle": "a kustomization has files: tests/test_kustomize_findings.py",
-    "kustomization-file-missing": "a kustomization has files: tests/test_kustomize_findings.py",
-    "kustomization-id-conflict": "a kustomization has files: tests/test_kustomize_findings.py",
-    "kustomization-load-restricted": "a kustomization has files: tests/test_kustomize_findings.py",
-    "flux-substitution-fails": "a Kustomization of Flux has files: tests/test_recognize.py",
-    "patch-replaces-list": "a kustomization has files: tests/test_kustomize_findings.py",
-    "kustomize-build-fails": "a kustomization has files: tests/test_kustomize_findings.py",
     "empty-file": "an example is not empty: tests/test_silently_green.py",
     "file-name-too-long": "only a tree has files: tests/hostile/file-name-too-long.txt",
     "file-too-large": "8 MiB are no example: tests/hostile/file-of-50-mb.txt",
@@ -85,7 +66,6 @@ UNSHOWN = {
     "too-many-steps": "it takes a minute: tests/attacks/test_stalls.py",
     "too-many-nodes": "a million nodes are no example: tests/test_hostile.py",
     "unknown-current-date": "examples have their day: tests/test_runs.py",
-    "unused-runtime": "only a folder has runtimes: tests/test_runtime_files.py",
     "unread-file": "an example is read: tests/test_silently_green.py",
     "unreadable-file": "a text can be read: tests/hostile/unreadable-file.txt",
 }
@@ -95,8 +75,12 @@ _LINE = re.compile(r"^[^\s:]+:(\d+):\d+: (\w+): .* \[([\w-]+)\]$", re.MULTILINE)
 
 
 def found(folder):
-    """The findings of a lint, with those about settings and policies, which are reported as text."""
-    done = lint_paths(folder, (), (), format_="json", today=TODAY)
+    """The findings of a lint, with those about settings and policies, which are reported as text; those of a change."""
+    if (folder / "old").is_dir():
+        changes = check_change(folder / "old", folder / "new")
+        return [{"line": each.location.line, "severity": each.severity.value, "rule": each.rule} for each in changes]
+    paths = () if (folder / "jobs").is_dir() else (".",)
+    done = lint_paths(folder, paths, (), format_="json", today=TODAY)
     findings = json.loads(done.out)["findings"] if done.out else []
     # A finding that is merged into another one is listed there.
     findings += [{**found, "rule": name} for found in findings for name in found.get("alsoReportedBy", ())]

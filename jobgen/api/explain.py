@@ -29,7 +29,7 @@ from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, parse_path
-from jobgen.model.suggest import did_you_mean, list_alternatives
+from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_or
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.provenance import list_assignments
 from jobgen.rendering.read_jobs import read_jobs
@@ -63,6 +63,8 @@ class RuleExplanation(NamedTuple):
     """The address of the same text; empty for a policy that does not come with jobgen."""
     incidents: tuple[str, ...] = ()
     """Public incidents that it finds, each with its source, versions and consequence."""
+    translation: str = ""
+    """The summary in the language that was asked for; empty for English, and without a translation."""
 
 
 class Explanation(NamedTuple):
@@ -85,7 +87,13 @@ class Explanation(NamedTuple):
 
 
 def explain(
-    path: ProjectPath, name: str, field: str = "", *, environments: Sequence[str] = (), today: str = ""
+    path: ProjectPath,
+    name: str,
+    field: str = "",
+    *,
+    environments: Sequence[str] = (),
+    today: str = "",
+    language: str = "",
 ) -> Explanation:
     """Explain the fields of a job, or a rule. A job takes precedence over a rule of the same name.
 
@@ -98,6 +106,7 @@ def explain(
             runs, processes, parallel sizes and batch sizes.
         environments: Names of environments; by default those of the project.
         today: The date by which jobs expire, as `YYYY-MM-DD`; by default that of the commit.
+        language: The language in which the summary of a rule is repeated: `zh` for Chinese.
 
     Raises:
         UsageError: An argument or `jobgen.yaml` is wrong.
@@ -118,8 +127,8 @@ def explain(
         if not is_rule or any(name in (job.document.name, job.document.sweep) for job in jobs):
             return _explain_job(project, name, field, environments)
     if field:
-        raise UsageError(f"`{name}` is a rule, and a rule has no field `{field}`")
-    return Explanation((), explain_rule(root, name))
+        raise UsageError(f"`{name}` is a rule, and a rule has no field `{field}`; run `jobgen explain {name}`")
+    return Explanation((), explain_rule(root, name, language))
 
 
 def list_fields(path: ProjectPath, name: str, environments: Sequence[str] = ()) -> list[str]:
@@ -131,23 +140,31 @@ def list_fields(path: ProjectPath, name: str, environments: Sequence[str] = ()) 
     return list_field_paths(find_job(project.config, selected, tracer, name).traces, tracer)
 
 
-def explain_rule(root: Path | None, name: str) -> RuleExplanation:
+def explain_rule(root: Path | None, name: str, language: str = "") -> RuleExplanation:
     """Explain a rule or a policy, or raise a NotFoundError."""
     # Imported late: most explanations are about jobs.
-    from jobgen.check.rule_docs import all_docs, all_incidents, defect_example, policy_example, rule_example
+    from jobgen.check.rule_docs import (
+        all_docs,
+        all_incidents,
+        defect_example,
+        policy_example,
+        rule_example,
+        translate_summary,
+    )
 
     docs = all_docs(root)
     current = canonical_rule_name(name)
     if current not in docs:
-        hint = did_you_mean(name, list(docs)) or ", and this is not a jobs repository"
-        raise NotFoundError(f"there is no rule `{name}`{hint}")
+        advice = ", and this is not a jobs repository; `jobgen rules` lists the rules"
+        raise NotFoundError(f"there is no rule `{name}`{did_you_mean(name, list(docs)) or advice}")
     doc = docs[current]
     bad, good = rule_example(current) or policy_example(root, current) or defect_example(root, current) or ("", "")
     former, page = tuple(former_rule_names(current)), name_rule_page(current)
     known = all_incidents().get(current, ())
     incidents = tuple(f"{each.source} ({each.versions}): {each.consequence}" for each in known)
+    translation = translate_summary(current, language)
     return RuleExplanation(
-        doc.name, doc.category, doc.severity, doc.summary, doc.text, bad, good, former, page, incidents
+        doc.name, doc.category, doc.severity, doc.summary, doc.text, bad, good, former, page, incidents, translation
     )
 
 
@@ -174,7 +191,9 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
     if field == LAUNCH and (describe := find_part("job.launch")) is not None:
         launched = tuple(each for trace in found.traces for each in _explain_launch(project, trace, describe))
         if not launched:
-            raise NotFoundError(f"`{name}` starts no launcher, script or server that jobgen can read", found.findings)
+            raise NotFoundError(
+                f"`{name}` starts no launcher, script or server that jobgen can read; name a field", found.findings
+            )
         return Explanation(launched, None, tuple(found.findings), tuple(trace.env for trace in found.traces))
     mutations = ClusterMutations(project.config)
     traces = [trace.mutate(mutations.mutate) for trace in found.traces]
@@ -220,5 +239,6 @@ def _explain_unknown(project: Project, found: FoundJob, environments: Sequence[s
         return f"`{name}` is not in {list_alternatives(environments)}"
     if any(finding.severity is Severity.ERROR for finding in found.findings):
         return ""
-    hint = did_you_mean(name, [*sorted(found.names), *list_known_rules(project.root)])
+    known = [*sorted(found.names), *list_known_rules(project.root)]
+    hint = suggest_or(name, known, "`jobgen report` shows the jobs, and `jobgen rules` the rules")
     return f"there is no job or rule `{name}`{hint}"

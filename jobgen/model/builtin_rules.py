@@ -10,7 +10,7 @@ from jobgen.model.suggest import find_closest
 
 _ERRORS = {
     "yaml": {
-        "ambiguous-scalar": "A key or value of a job, overlay, kind or setting that YAML reads as another text.",
+        "ambiguous-scalar": "A key, or a value of a job, overlay, kind or setting, that YAML reads as another text.",
         "duplicate-key": "A key that appears twice in a mapping; Kubernetes silently uses the last one.",
         "excessive-aliases": "Aliases that expand to more than Kubernetes allows, or that contain themselves.",
         "file-too-large": f"A file larger than {MAX_BYTES >> 20} MiB, which no manifest needs.",
@@ -98,6 +98,9 @@ _ERRORS = {
         "gitops-path-missing": "A path in an object of Argo CD or Flux that does not exist in this repository.",
         "chart-metadata-invalid": "Metadata of a Helm chart that helm refuses.",
         "chart-values-invalid": "Values that the schema of a Helm chart refuses.",
+        "gitops-project-forbids": "An Application whose source or destination its AppProject does not allow.",
+        "chart-object-conflict": "Two objects with the same kind, namespace and name in one Helm chart.",
+        "unknown-hook": "A hook of a Helm chart with a name that helm does not know.",
         "chart-render-fails": "A template of a Helm chart that helm cannot render.",
         "flux-substitution-fails": "A `${...}` that Flux cannot read, where `postBuild` fills in variables.",
         "kustomization-cycle": "Kustomizations that list each other in a cycle.",
@@ -143,7 +146,7 @@ _WARNINGS = {
     },
     "fleet": {
         "conflicting-copies": "An object that several files of a folder define differently; the last one applies.",
-        "service-selects-nothing": "A Service that selects none of the pods of its file.",
+        "service-selects-nothing": "A Service or disruption budget that selects none of the pods of its file.",
     },
     "gitops": {
         "gitops-name-missing": "A project or source that an object of Argo CD or Flux names and nothing defines.",
@@ -177,9 +180,7 @@ _WARNINGS = {
     "spec": {
         "exclude-matches-nothing": "A pattern in `exclude` of the settings that matches no file.",
         "identical-members": "Members of a sweep that differ only in their names, so the same job runs twice.",
-        "overridden-value": (
-            "A label of a job beside its own field for it, or a `namespace` that a later document replaces."
-        ),
+        "overridden-value": "A value of a spec or overlay that something else always replaces, so it has no effect.",
         "selector-matches-nothing": (
             "An entry in a list of `jobs` or `match` of an overlay that matches no job, or an `exclude` without effect."
         ),
@@ -291,7 +292,7 @@ POD_RULES = {
     "image-name-whitespace": "an image name with leading or trailing whitespace",
     "probe-of-init-container": "a probe or lifecycle hook of a container that runs to completion",
     "request-exceeds-limit": "a request that exceeds its limit",
-    "unknown-resource": "a resource that containers cannot request, or that a quota or limit range cannot limit",
+    "unknown-resource": "a resource that containers cannot request, a quota cannot limit, or a role cannot grant",
     "unknown-volume": "a mount of a volume that does not exist",
     "unsupported-field-ref": "a reference to a field or resource that is not supported",
     "unsupported-value": "a value that Kubernetes does not support in this field",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -29,6 +30,8 @@ from jobgen.reports.escape import visible
 _LESS = "FRX"
 """Options of less: end if it fits on the screen, show colors, and leave the text there."""
 _SIGNALED = 128
+_IF_ANY = ("page", "incidents", "translation")
+"""Fields of a rule that JSON has only if they have a value."""
 
 
 def _complete_fields(context: click.Context, _: click.Parameter, __: str) -> list[str]:
@@ -57,8 +60,8 @@ def command(
     JSON pointer into the rendered object, or a field of the job such as `image`. The default is all fields of the
     object. `launch` shows the command of each role as it runs, with processes, parallel sizes and batch sizes.
 
-    For RULE, or the name of a policy, it shows what the rule finds and why, with a bad and a good example. A job of the
-    same name takes precedence.
+    For RULE, or the name of a policy, it shows what the rule finds and why, when to turn it off, and a bad and a good
+    example. In a Chinese locale, its summary is also in Chinese. A job of the same name takes precedence.
     """
     return explain_name(directory, name, field, envs, format_, today)._replace(pager=None if no_pager else show_paged)
 
@@ -68,7 +71,7 @@ def explain_name(
 ) -> Result:
     """Explain a job or a rule."""
     try:
-        found = explain(path, name, field, environments=envs, today=today)
+        found = explain(path, name, field, environments=envs, today=today, language=find_language(os.environ))
     except JobgenError as error:
         return to_result(error)
     findings = format_findings(found.findings)
@@ -135,7 +138,9 @@ def _format_value(source: ValueSource) -> str:
 
 
 def _format_rule(rule: RuleExplanation) -> str:
-    parts = [f"{rule.name} ({rule.category}, {rule.severity.value})\n", f"{rule.summary}\n"]
+    parts = [f"{rule.name} ({rule.category}, {rule.severity.value})\n"]
+    parts += [f"{rule.translation}\n"] if rule.translation else []
+    parts.append(f"{rule.summary}\n")
     if rule.former_names:
         parts.append(f"Former name{'s' if len(rule.former_names) > 1 else ''}: {', '.join(rule.former_names)}\n")
     if rule.text:
@@ -151,7 +156,7 @@ def _format_rule(rule: RuleExplanation) -> str:
 def _to_plain(found: Explanation) -> dict[str, object]:
     if found.rule:
         rule = {**found.rule._asdict(), "severity": found.rule.severity.value}
-        left_out = {"former_names", "" if found.rule.page else "page", "" if found.rule.incidents else "incidents"}
+        left_out = {"former_names", *(each for each in _IF_ANY if not rule[each])}
         return {"version": 1, "rule": {name: value for name, value in rule.items() if name not in left_out}}
     fields: list[dict[str, object]] = []
     for field in found.fields:
@@ -180,6 +185,12 @@ def _source_to_json(source: ValueSource) -> dict[str, object]:
 
 def _location_to_json(location: Location | None) -> dict[str, object]:
     return {"file": location.file, "line": location.line, "column": location.column} if location else {}
+
+
+def find_language(environ: Mapping[str, str]) -> str:
+    """Return the language of messages, such as `zh`; empty if none is set, as programs of GNU decide it."""
+    locale = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "")
+    return locale.partition("_")[0].partition(".")[0]
 
 
 def show_paged(text: str, environ: Mapping[str, str]) -> bool:
