@@ -68,7 +68,7 @@ def build_page() -> str:
         lines += [f"## {title}", "", "| incident | versions | finding |", "|---|---|---|"]
         for rule, incident in sorted(rows[consequence], key=lambda row: row[1].source):
             severity = "error" if docs[rule].severity is Severity.ERROR else docs[rule].severity.value
-            finding = f"[`{rule}`](rules.md#{rule}) ({severity}): {docs[rule].summary}"
+            finding = f"[`{rule}`](rules/{rule}.md) ({severity}): {docs[rule].summary}"
             lines.append(f"| {_link(incident.source)} | {incident.versions} | {finding} |")
         lines.append("")
     return "\n".join(lines)

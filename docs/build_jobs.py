@@ -17,6 +17,7 @@ PAGE = ROOT / "docs/jobs.md"
 START = "<!-- Written by docs/build_jobs.py: run `make docs`. -->\n"
 END = "<!-- End of the part that docs/build_jobs.py writes. -->\n"
 _TYPES = {"object": "mapping", "array": "list", "string": "text", "integer": "whole number", "boolean": "true or false"}
+_FRAMEWORKS = frozenset(name for kind in load(ROOT).kinds for name in kind.frameworks)
 _SPECIAL = frozenset(",:{}[]#&*!|>'\"%@`")
 
 
@@ -75,8 +76,11 @@ def _list_defaults(path: str, kinds: list[Kind]) -> Iterator[str]:
 
 
 def _format_platform(kind: Kind, path: str) -> str:
-    versions = kind.fields[path].versions
-    return f"`{kind.platform}`" + (f" from {versions.since}" if versions.since else "")
+    versions, block = kind.fields[path].versions, path.partition(".")[0]
+    shown = f"`{kind.platform}`" + (f" from {versions.since}" if versions.since else "")
+    # A block with the name of a framework can be one of jobs with another framework.
+    is_of_other = block in _FRAMEWORKS and block not in kind.frameworks
+    return f"{shown} with `framework: {next(iter(kind.frameworks))}`" if is_of_other else shown
 
 
 def to_flow(value: Any) -> str:

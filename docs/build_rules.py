@@ -1,15 +1,16 @@
-"""Write docs/rules.md from the docstrings and examples of the rules; with --check, only test whether it is current."""
+"""Write docs/rules.md and a page for each rule in docs/rules/; with --check, only test whether they are current."""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from jobgen.check.rule_docs import RuleDoc, all_docs, policy_example, rule_example
+from jobgen.check.rule_docs import RuleDoc, all_docs, list_related, policy_example, rule_example
 from jobgen.model.builtin_rules import former_rule_names
 
-PAGE = Path(__file__).parent / "rules.md"
+DOCS = Path(__file__).parent
 CATEGORIES = {
     "yaml": "Kubernetes reads the file differently than it appears, or not at all.",
     "schema": "The API server rejects the object, or a jobgen file does not match its format.",
@@ -27,12 +28,14 @@ CATEGORIES = {
     "fleet": "Several jobs conflict with each other.",
     "meta": "Something could not be checked.",
 }
+NOTICE = "<!-- Written by docs/build_rules.py: run `make docs`. -->\n"
 INTRO = """\
 <!-- Written by docs/build_rules.py: run `make docs`. -->
 
 # Rules
 
-Every finding of `jobgen lint` names its rule. `jobgen explain RULE` prints the same text as this page.
+Every finding of `jobgen lint` names its rule. Each rule has a page: what it finds, why it matters, an example that
+fails, the same one repaired, and when to turn the rule off. `jobgen explain RULE` prints the same text.
 
 An **error** certainly fails or loses work. A **warning** is a risk. An **info** is advice. Only errors make
 `jobgen lint` exit with 1. A repository can change the severity of a rule or turn it off
@@ -49,46 +52,68 @@ rules:
 
 
 def main() -> int:
-    """Write the page, or compare it."""
-    text = build_page()
+    """Write the pages, or compare them."""
+    pages = build_pages()
+    found = {path: path.read_text("utf-8") for path in (DOCS / "rules.md", *(DOCS / "rules").glob("*.md"))}
     if "--check" in sys.argv:
-        current = PAGE.is_file() and PAGE.read_text("utf-8") == text
-        sys.stderr.write("" if current else "docs/rules.md is out of date: run `make docs`\n")
-        return 0 if current else 1
-    PAGE.write_text(text, "utf-8")
+        wrong = sorted(path.name for path in found.keys() | pages.keys() if found.get(path) != pages.get(path))
+        sys.stderr.write(f"out of date: {', '.join(wrong)}; run `make docs`\n" if wrong else "")
+        return 1 if wrong else 0
+    for path in found.keys() - pages.keys():
+        path.unlink()
+    (DOCS / "rules").mkdir(exist_ok=True)
+    for path, text in pages.items():
+        if found.get(path) != text:
+            path.write_text(text, "utf-8")
     return 0
 
 
-def build_page() -> str:
-    """Return the whole page."""
-    docs = all_docs(None).values()
+def build_pages() -> dict[Path, str]:
+    """Return the table of all rules and the page of each rule, by path."""
+    docs = {doc.name: doc for doc in all_docs(None).values() if doc.category in CATEGORIES}
+    pages = {DOCS / "rules.md": _build_table(docs.values())}
+    return pages | {DOCS / f"rules/{doc.name}.md": _build_page(doc, docs) for doc in docs.values()}
+
+
+def _build_table(docs: Iterable[RuleDoc]) -> str:
     found = {name: sorted(doc for doc in docs if doc.category == name) for name in CATEGORIES}
-    used = {name: rules for name, rules in found.items() if rules}
-    parts = [INTRO]
-    parts += [part for name, rules in used.items() for part in _format_table(name, rules)]
-    parts += [part for name, rules in used.items() for part in (f"## {name}\n", *map(_format_section, rules))]
-    return "\n".join(parts)
+    return "\n".join((INTRO, *(part for name, rules in found.items() for part in _format_table(name, rules))))
 
 
 def _format_table(category: str, rules: list[RuleDoc]) -> Iterator[str]:
-    yield f"**[{category}](#{category})**: {CATEGORIES[category]}\n"
-    rows = (f"| [{doc.name}](#{doc.name}) | {doc.severity.value} | {_escape_cell(doc.summary)} |\n" for doc in rules)
-    yield "| rule | severity | flags |\n|---|---|---|\n" + "".join(rows)
+    yield f"## {category}\n\n{CATEGORIES[category]}\n"
+    yield "| rule | severity | flags |\n|---|---|---|\n" + "".join(map(_format_row, rules))
 
 
-def _escape_cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _format_row(doc: RuleDoc) -> str:
+    # Links to the sections that this page had still lead to the row of the rule.
+    anchors = "".join(f'<a id="{name}"></a>' for name in (doc.name, *former_rule_names(doc.name)))
+    summary = doc.summary.replace("|", "\\|")
+    return f"| {anchors}[{doc.name}](rules/{doc.name}.md) | {doc.severity.value} | {summary} |\n"
 
 
-def _format_section(doc: RuleDoc) -> str:
+def _build_page(doc: RuleDoc, docs: Mapping[str, RuleDoc]) -> str:
     shown = rule_example(doc.name) or policy_example(None, doc.name)
-    parts = [f"### {doc.name}\n", f"{doc.severity.value.capitalize()}. {doc.summary}\n"]
-    parts += [f"{doc.text}\n"] if doc.text else []
+    why, off = (_link_rules(part, doc, docs) for part in doc.parts)
+    kind = f"**{doc.severity.value.capitalize()}** of the category [{doc.category}](../rules.md#{doc.category})."
+    parts = [NOTICE, f"# {doc.name}\n", f"{doc.summary}\n", f"{kind}\n"]
     parts += [f"Former name: `{former}`.\n" for former in former_rule_names(doc.name)]
+    parts += [f"## Why it matters\n\n{why}\n"] if why else []
     # Tildes, because the tests run every example in backticks.
-    titled = zip(("Bad", "Good"), shown or (), strict=False)
-    parts += [f"{title}:\n\n~~~yaml\n{text.rstrip()}\n~~~\n" for title, text in titled if text]
+    titled = zip(("An example that fails", "The same, repaired"), shown or (), strict=False)
+    parts += [f"## {title}\n\n~~~yaml\n{text.rstrip()}\n~~~\n" for title, text in titled if text]
+    parts += [f"## When to turn it off\n\n{off}\n"] if off else []
+    related = [f"[{name}]({name}.md)" for name in list_related(doc.name) if name in docs]
+    parts += [f"## Related rules\n\n{', '.join(related)}\n"] if related else []
     return "\n".join(parts)
+
+
+def _link_rules(text: str, doc: RuleDoc, docs: Mapping[str, RuleDoc]) -> str:
+    def link(found: re.Match[str]) -> str:
+        name = found[1]
+        return f"[`{name}`]({name}.md)" if name in docs and name != doc.name else found[0]
+
+    return re.sub(r"`([a-z]+(?:-[a-z]+)+)`", link, text)
 
 
 if __name__ == "__main__":

@@ -61,4 +61,4 @@ def find_outdated(part: str, table: dict[str, dict[str, str]], english: dict[str
 def _format_rows(rules: list[RuleDoc], table: dict[str, dict[str, str]]) -> Iterator[str]:
     for doc in rules:
         summary = table[doc.name]["zh"].replace("|", "\\|")
-        yield f"| [{doc.name}](../rules.md#{doc.name}) | {doc.severity.value} | {summary} |\n"
+        yield f"| [{doc.name}](../rules/{doc.name}.md) | {doc.severity.value} | {summary} |\n"

@@ -59,7 +59,7 @@ def test_ten_faults_are_found_explained_and_fixed_by_what_their_messages_say(tmp
     assert {(one["file"], one["line"], one["rule"]) for one in found} == expected
     for one in found:
         explained = run_jobgen_text(tmp_path, "explain", "--format", "json", one["rule"])
-        assert one["page"].endswith(f"/docs/rules.md#{one['rule']}")
+        assert one["page"].endswith(f"/docs/rules/{one['rule']}.md")
         assert json.loads(explained.stdout)["rule"]["page"] == one["page"]
 
     for file, _, wrong, fixed, _ in FAULTS:

@@ -19,6 +19,7 @@ import pytest
 import yaml
 from jobgenprocess import name_program, run_jobgen, run_jobgen_text
 
+from jobgen.check.rule_docs import all_rule_docs, policy_docs
 from jobgen.cli import pages
 from jobgen.cli.commands.explain import find_pager
 from jobgen.model.features import list_command_modules
@@ -72,9 +73,10 @@ def test_every_page_and_section_exists(address: str) -> None:
 def test_every_rule_has_a_section() -> None:
     link = pages.link_rules({"TERM": "xterm"}, is_terminal=True)
     names = list_known_rules(None)
-    anchors = {page: list_anchors(page) for page in ("rules.md", "defects.md")}
-    links = [link(name).removeprefix(f"{pages.SITE}/").split("#") for name in names]
-    assert [name for page, name in links if name not in anchors[page]] == []
+    defects = list_anchors("defects.md")
+    links = [link(name).removeprefix(f"{pages.SITE}/").partition("#") for name in names]
+    assert [page for page, _, _ in links if not (ROOT / "docs" / page).is_file()] == []
+    assert [name for page, _, name in links if page == "defects.md" and name not in defects] == []
     assert link("own-policy") == ""
 
 
@@ -116,12 +118,16 @@ def test_findings_help_and_plugins_stay_as_they_are(repository: Path, arguments:
 
 @pytest.mark.parametrize(
     ("word", "hint"),
-    [(["lnt"], "; did you mean `lint`?"), (["policy", "tset"], "; did you mean `test`?"), (["zzzz"], "")],
+    [
+        (["lnt"], "; did you mean `lint`?"),
+        (["policy", "tset"], "; did you mean `test`?"),
+        (["zzzz"], "; `jobgen --help` lists the commands"),
+    ],
 )
 def test_a_misspelled_command_is_suggested(repository: Path, word: list[str], hint: str) -> None:
     done = run_jobgen_text(repository, *word)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"jobgen: no such command '{word[-1]}'{hint}\n")
+    assert done.stderr.startswith(f"jobgen: there is no command `{word[-1]}`{hint}\n")
 
 
 def test_a_misspelled_option_is_suggested(repository: Path) -> None:
@@ -166,7 +172,7 @@ class Terminal:
         return code
 
 
-LINK = f"\x1b]8;;{pages.SITE}/rules.md#mutable-image-tag\x1b\\[mutable-image-tag]\x1b]8;;\x1b\\"
+LINK = f"\x1b]8;;{pages.SITE}/rules/mutable-image-tag.md\x1b\\[mutable-image-tag]\x1b]8;;\x1b\\"
 
 
 def test_rules_are_links_on_a_terminal(repository: Path) -> None:
@@ -234,8 +240,13 @@ def test_sarif_has_the_page_of_each_shipped_rule(repository: Path) -> None:
 
     assert addresses.pop("own-policy") is None
     assert len(addresses) > 200
-    assert addresses == {name: f"{pages.SITE}/rules.md#{name}" for name in addresses}
-    assert set(addresses) <= list_anchors("rules.md")
+    assert addresses == {name: f"{pages.SITE}/rules/{name}.md" for name in addresses}
+    assert [name for name in addresses if not (ROOT / f"docs/rules/{name}.md").is_file()] == []
+
+
+def test_addresses_of_sections_of_the_former_page_of_all_rules_still_work() -> None:
+    anchors = set(re.findall(r'<a id="([a-z-]+)"></a>', (ROOT / "docs/rules.md").read_text("utf-8")))
+    assert {*all_rule_docs(), *policy_docs(None), "second-document"} <= anchors
 
 
 @pytest.fixture
@@ -299,7 +310,7 @@ def test_less_is_quit_early_and_interrupted(repository: Path) -> None:
     os.killpg(terminal.process.pid, signal.SIGINT)
     time.sleep(0.5)
     assert terminal.process.poll() is None
-    for _ in range(50):
+    for _ in range(400):
         # After an interrupt, less drops what was typed.
         os.write(terminal.controller, b"q")
         terminal.read(seconds=0.3)

@@ -21,6 +21,7 @@ _BOOST = {
     "rules.md": 0.2,
 }
 """How much pages count in the search, if not 1: long lists have every word, and pages that explain come first."""
+_RULES_BOOST = 0.5
 _UPWARD = re.compile(r"(?<=\]\()\.\./[\w./-]+")
 
 
@@ -31,10 +32,9 @@ def on_page_markdown(markdown: str, *, page: Any, config: dict[str, Any], **_: o
         page.meta["hide"] = ["navigation"]
     if source in _BOOST:
         page.meta["search"] = {"boost": _BOOST[source]}
-    if source == "rules.md":
-        # Hundreds of headings and examples: buttons and a second table of contents take a browser seconds.
-        page.meta["hide"] = ["toc"]
-        markdown = markdown.replace("\n~~~yaml\n", "\n~~~{.yaml .no-copy}\n")
+    if source.startswith("rules/"):
+        # A search for a subject finds the pages that explain it first, a search for the name of a rule its page.
+        page.meta["search"] = {"boost": _RULES_BOOST}
 
     def lead_to_repository(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(source), link[0]))

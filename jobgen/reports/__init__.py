@@ -113,9 +113,10 @@ SITE = "https://github.com/jobgen/jobgen/blob/main/docs"
 
 
 def name_rule_page(rule: str) -> str:
-    """Return the address of the section about a rule; empty for a policy or a defect that does not come with jobgen."""
+    """Return the address of the page about a rule; empty for a policy or a defect that does not come with jobgen."""
     rules, defects = _list_shipped_rules()
-    return f"{SITE}/{'defects' if rule in defects else 'rules'}.md#{rule}" if rule in rules else ""
+    page = f"defects.md#{rule}" if rule in defects else f"rules/{rule}.md"
+    return f"{SITE}/{page}" if rule in rules else ""
 
 
 @cache
