@@ -30,6 +30,8 @@ _BLOCK = re.compile(
     r"^(?P<fails><!-- fails -->\n)?(?P<fence>```|~~~)(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
+_GENERATED = re.compile(r"^<!-- Written by docs/.*?^<!-- End of the part that .*?-->$", re.MULTILINE | re.DOTALL)
+"""Tables of a source that a Chinese page links instead."""
 _COMMENT = re.compile(r" *# .*")
 
 
@@ -110,7 +112,8 @@ def format_head(path: Path, source: str, digest: str) -> tuple[str, str]:
 
 
 def digest_prose(text: str) -> str:
-    """Return a digest of what is translated: everything but the lines of code, whatever the length of lines."""
+    """Return a digest of what is translated: everything but code and generated tables, whatever the length of lines."""
+    text = _GENERATED.sub("", text)
     prose = _BLOCK.sub(lambda block: block[0] if block["language"] == "text" else f"```{block['language']}", text)
     return hashlib.sha256(" ".join(prose.split()).encode()).hexdigest()[:16]
 
