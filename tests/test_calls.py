@@ -27,6 +27,8 @@ from repository import write_jobs, write_varied
 
 from jobgen.repo import ready
 
+SHORT = "/tmp"
+"""A folder whose path is as long on most machines."""
 NUMBERS = Path(__file__).with_name("calls.json")
 LIBRARIES = ("cel-expr-python", "click", "PyYAML")
 MORE, LESS = 1.01, 0.97
@@ -111,8 +113,8 @@ def count() -> Callable[..., Calls]:
 
     def count_once(write: Callable[..., None], arguments: tuple[str, ...], *size: object) -> Calls:
         if (write, size) not in counted:
-            # The length of a path is part of the work, and that of `tmp_path` differs between processes.
-            with TemporaryDirectory() as folder:
+            # The length of a path is part of the work, and that of the folder for the files of tests differs.
+            with TemporaryDirectory(dir=SHORT if os.path.isdir(SHORT) else None) as folder:
                 write(Path(folder), *size)
                 counted[write, size] = count_command(Path(folder), arguments)
         return counted[write, size]
