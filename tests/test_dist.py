@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -18,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import build_pyz  # noqa: E402 - a script, not a package
 
+import jobgen  # noqa: E402
 from jobgen.repo import ready  # noqa: E402
 
 PARTS = (
@@ -29,11 +31,15 @@ PARTS = (
     "LICENSE",
     "NOTICE",
     "CHANGELOG.md",
+    "SECURITY.md",
     "pyproject.toml",
     "tools/build_ready.py",
+    "docs/zh/rules.yaml",
 )
-UNLISTED = ("py.typed", "data/starter/pre-commit-config.yaml", "data/time_zones.txt")
+DOCKERFILES = sorted(ROOT.rglob("deploy/**/Dockerfile*"))
+UNLISTED = ("py.typed", "data/docs/zh/rules.yaml", "data/starter/pre-commit-config.yaml", "data/time_zones.txt")
 """Files of the wheel that no list of folders has."""
+TEST_COMMAND = "jobgen/features/testing/commands/test.py"
 MAX_WHEEL_BYTES = 8_000_000
 MAIN = "import sys\n\n\ndef main():\n    print('jobgen', *sys.argv[1:], __file__)\n"
 
@@ -96,6 +102,126 @@ def test_the_wheel_has_all_data_and_pypi_accepts_both(built, files):
     assert {name for name in names if name.startswith("jobgen/data/ready/")} == tables
     assert wheel.stat().st_size < MAX_WHEEL_BYTES
     assert checked.returncode == 0, checked.stdout
+
+
+def test_no_file_is_packed_that_nobody_needs(built, files):
+    """The patterns of the source distribution are those of .gitignore: without a slash, they fit in any folder."""
+    (wheel,), (source,) = ((built / "dist").glob(name) for name in ("*.whl", "*.tar.gz"))
+    in_wheel = zipfile.ZipFile(wheel).namelist()
+    with tarfile.open(source) as archive:
+        in_source = [name.partition("/")[2] for name in archive.getnames()]
+    junk = re.compile(r"__pycache__|\.pyc$|node_modules|\.orig$|~$")
+    # The cases of the shipped policies are the examples of `jobgen explain`.
+    code = [name for name in in_wheel if name.endswith(".py")]
+
+    assert list(filter(junk.search, in_wheel + in_source)) == []
+    # A checkout has a .gitignore, which hatchling adds.
+    others = {name for name in in_source if not name.startswith(tuple(f"{part}/" for part in PARTS))}
+    assert others - {".gitignore"} == {*(part for part in PARTS if (ROOT / part).is_file()), "PKG-INFO"}
+    assert {name.split("/")[0] for name in in_wheel} == {"jobgen", f"jobgen-{jobgen.__version__}.dist-info"}
+    assert [name for name in code if re.search(r"(^|/)(tests?|conftest|test_\w+)(/|\.py$)", name)] == [TEST_COMMAND]
+    assert any(name.endswith(".dist-info/licenses/NOTICE") for name in in_wheel)
+
+
+def list_copies(path):
+    """Return the sources that the commands of a Dockerfile copy, and where to."""
+    return re.findall(r"^COPY (?!--from)(.*) (/source/\S*)$", path.read_text(), re.MULTILINE)
+
+
+def test_all_images_are_built_of_the_same_sources():
+    first, *others = map(list_copies, DOCKERFILES)
+
+    assert first
+    assert all(each == first for each in others)
+
+
+def test_an_image_copies_what_its_build_needs(built, tmp_path):
+    """The commands of a Dockerfile that copy the sources give a folder of which pip builds the same wheel."""
+    copies = list_copies(DOCKERFILES[0])
+    for sources, target in copies:
+        for name in sources.split():
+            folder = tmp_path / target.lstrip("/")
+            if (built / name).is_dir():
+                shutil.copytree(built / name, folder)
+            else:
+                folder.mkdir(parents=True, exist_ok=True)
+                shutil.copy(built / name, folder)
+    folder = tmp_path / "source"
+    listed = subprocess.run(
+        [sys.executable, "-c", "import hatchling.build as b; print(b.build_wheel('.'))"],
+        cwd=folder,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert listed.returncode == 0, listed.stderr
+    (wheel,) = folder.glob("*.whl")
+    (expected,) = (built / "dist").glob("*.whl")
+    assert set(zipfile.ZipFile(wheel).namelist()) == set(zipfile.ZipFile(expected).namelist())
+
+
+def find_pythons() -> dict[str, str]:
+    """Return the supported versions of Python that this machine has, with their programs."""
+    homes = [Path(sys.executable).resolve().parent, *Path("~/.pyenv/versions").expanduser().glob("*/bin")]
+    path = os.pathsep.join([*map(str, homes), os.environ["PATH"]])
+    found = {f"3.{minor}": shutil.which(f"python3.{minor}", path=path) for minor in (11, 12, 13, 14)}
+    return {version: program for version, program in found.items() if program}
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_wheel_is_installed_in_an_empty_environment(version, built, files, tmp_path):
+    program = find_pythons().get(version)
+    if program is None:
+        pytest.skip(f"there is no Python {version} on this machine")
+    (wheel,) = (built / "dist").glob("*.whl")
+    subprocess.run([program, "-m", "venv", tmp_path / "env"], check=True)
+    run_pip = [tmp_path / "env/bin/python", "-m", "pip", "--disable-pip-version-check"]
+    installed = subprocess.run([*run_pip, "install", "--quiet", wheel], capture_output=True, text=True, check=False)
+    if "No matching distribution" in installed.stderr:
+        pytest.skip(f"no package registry has the dependencies for Python {version}")
+    commands = ["--version", "init jobs", "-C jobs new bert", "-C jobs lint", "-C jobs render -e prod"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    ends = [
+        subprocess.run(
+            [tmp_path / "env/bin/jobgen", *words.split()],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for words in commands
+    ]
+
+    assert subprocess.run([*run_pip, "check"], check=False).returncode == 0
+    assert [(end.returncode, end.stderr) for end in ends if end.returncode] == []
+    assert ends[0].stdout == f"jobgen, version {jobgen.__version__}\n"
+    assert "kind: PyTorchJob" in ends[-1].stdout
+
+
+@pytest.mark.stress
+def test_one_file_runs_jobgen(built, files, tmp_path):
+    (wheel,) = (built / "dist").glob("*.whl")
+    shutil.copy(wheel, tmp_path)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/build_pyz.py", tmp_path / wheel.name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "No matching distribution" in done.stderr:
+        pytest.skip("no package registry has the dependencies")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "hello.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n")
+    version = run_pyz(tmp_path / "jobgen.pyz", tmp_path / "cache", "--version")
+    linted = run_pyz(tmp_path / "jobgen.pyz", tmp_path / "cache", "lint", str(tmp_path / "hello.yaml"))
+
+    assert version.stdout == f"jobgen, version {jobgen.__version__}\n", version.stderr
+    assert linted.returncode == 1
+    assert "error: " in linted.stdout
 
 
 def list_data(name: str) -> list[Path]:

@@ -33,7 +33,7 @@ def follow(tmp_path_factory):
         folder, programs = tmp_path_factory.mktemp(page.stem), tmp_path_factory.mktemp("programs")
         # On one page, jobgen is the installed program. On the others it starts fast, so that it does not show its
         # progress in a picture if the machine is busy.
-        if page.name != "adopt.md":
+        if page.name != "install.md":
             install_jobgen(programs)
         return folder, list(run_page(page, folder, programs))
 

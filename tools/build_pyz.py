@@ -1,6 +1,6 @@
 """Build dist/jobgen.pyz from a wheel: one file for CI without pip, for the Python and the system that build it.
 
-    python tools/build_pyz.py dist/jobgen-0.2.0-py3-none-any.whl
+    python tools/build_pyz.py dist/jobgen-0.3.0-py3-none-any.whl
 
 Written by hand: shiv and pex record the folder of the wheel, so that the same commit does not give the same bytes.
 Packages have the versions of tools/pyz/constraints.txt.
