@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jobgen.model.finding import Finding, Identity, Related, Severity
     from jobgen.reports import Suppressed
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AcceptedFindings",

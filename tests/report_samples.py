@@ -60,7 +60,7 @@ def make_fleet(
         "url": url,
         "link": parse_repo_url(url).template,
         "prefix": "",
-        "jobgen": "0.2.0",
+        "jobgen": "0.3.0",
         "since": "v1.4.0",
         "currency": "EUR",
     }
@@ -463,7 +463,7 @@ def make_pull_request(*, text: str = "", url: str = "") -> str:
         "url": url,
         "link": parse_repo_url(url).template,
         "prefix": "",
-        "jobgen": "0.2.0",
+        "jobgen": "0.3.0",
         "base": "main",
         "head": "scale-vision",
         "baseRevision": "1c2d3a4b5c",

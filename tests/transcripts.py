@@ -38,6 +38,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen import __version__
+
 REPOSITORIES = Path(__file__).parent / "repositories"
 EXIT_CODE, REMOVED = "exit code", "removed"
 
@@ -90,7 +92,7 @@ class Transcript(NamedTuple):
             gone = [path for path in found if path == name or path.startswith(f"{name}/")]
             assert gone, f"{self.path}: there is no `{name}` to remove"
             found = {path: content for path, content in found.items() if path not in gone}
-        return found | self.given
+        return {path: unmask(content) for path, content in (found | self.given).items()}
 
     def write_repository(self, root: Path) -> Path:
         """Write the repository below `root`; return the directory that commands run in."""
@@ -246,20 +248,31 @@ def copy_repository(name: str, root: Path) -> Path:
 
 
 _NUMBER_OF_RULES = re.compile(rb"checked by [0-9]{3} rules")
+_VERSION = re.compile(rb'("tool": "|jobgen, version )' + re.escape(__version__.encode()))
 
 
 def output_sections(code: int, stdout: bytes, stderr: bytes) -> Sections:
     """The expected sections of a command, without the files that it wrote.
 
-    Every new rule changes how many there are, so `N` stands for their number.
+    Every new rule changes how many there are, so `N` stands for their number, and `VERSION` for that of jobgen.
     """
-    stdout, stderr = (_NUMBER_OF_RULES.sub(rb"checked by N rules", text) for text in (stdout, stderr))
+    stdout, stderr = (mask(_NUMBER_OF_RULES.sub(rb"checked by N rules", text)) for text in (stdout, stderr))
     sections = {"stdout": stdout, "stderr": stderr, EXIT_CODE: f"{code}\n".encode()}
     return {name: content for name, content in sections.items() if content}
 
 
+def mask(content: bytes) -> bytes:
+    """Return an output or a file in which `VERSION` stands for the version of jobgen where one is told."""
+    return _VERSION.sub(rb"\1VERSION", content)
+
+
+def unmask(content: bytes) -> bytes:
+    """Return a file of a repository with the version of jobgen, as if this version had written it."""
+    return content.replace(b'"tool": "VERSION"', b'"tool": "' + __version__.encode() + b'"')
+
+
 def changed_files(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Sections:
     """The sections for files that were created, changed or removed."""
-    changed = {path: content for path, content in sorted(after.items()) if before.get(path) != content}
+    changed = {path: mask(content) for path, content in sorted(after.items()) if before.get(path) != content}
     removed = "".join(f"{path}\n" for path in sorted(before.keys() - after.keys()))
     return {**changed, REMOVED: removed.encode()} if removed else changed
