@@ -148,7 +148,7 @@ def test_a_change_names_its_objects_and_all_its_effects(open_page):
     later = next(text for text in groups if "gpt" in text)
     assert groups[later].locator(".group-gpus").inner_text() == "+8 GPUs next run"
     tiles = [" ".join(text.split()) for text in page.locator(".tile-button:not(.is-zero)").all_inner_texts()]
-    assert tiles == ["4 starts", "4 next run only", "2 applied in place"]
+    assert tiles == ["4 starts", "4 next run", "2 applied in place"]
     assert "no effect" not in page.locator("main").inner_text()
 
 
@@ -183,6 +183,14 @@ def test_amounts_do_not_break_on_a_phone(open_page, scheme):
     assert page.locator("td.amounts").first.evaluate("(cell) => getComputedStyle(cell).whiteSpace") == "nowrap"
     assert heights
     assert page.locator("main").evaluate("(main) => main.scrollWidth") <= PHONE["width"]
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE])
+def test_no_page_scrolls_beyond_its_end(open_page, size):
+    routes = ("#/fleet", "#/findings", "#/capacity?env=prod", "#/capacity?env=prod&tab=timeline")
+    for name, route in [*(("fleet", route) for route in routes), ("change", "#/changes")]:
+        page = open_page(name, route, viewport=size)
+        assert page.evaluate("document.documentElement.scrollHeight") == size["height"], route
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(LAPTOP, "light"), (PHONE, "dark")])

@@ -481,7 +481,7 @@ def test_browser_shows_flags_groups_and_lines_of_each_side(visit, project):
         "stops": "6",
         "restarts": "64",
         "starts": "2",
-        "next run only": "0",
+        "next run": "0",
         "applied in place": "2",
     }
     flags = dict(zip(texts(page, ".danger b"), texts(page, ".danger"), strict=True))

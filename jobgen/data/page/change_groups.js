@@ -96,19 +96,22 @@ function sumMembers(members, name) {
 
 /* GPUs, CPUs and memory of the objects that change. */
 function makeResources(group, members) {
-  const text = formatResources(Object.fromEntries(AMOUNTS.map((name) => [name, sumMembers(members, name)])));
-  return text ? make("p", { class: "resources" }, text, group.amounts === "later" ? " from the next run on" : null) : null;
+  const sums = makeAmounts(Object.fromEntries(AMOUNTS.map((name) => [name, sumMembers(members, name)])));
+  return sums.length ? make("p", { class: "resources" }, sums, group.amounts === "later" ? " from the next run on" : null) : null;
 }
 
 const AMOUNTS = ["gpus", "cpu", "memory"].flatMap((name) => [`${name}Before`, `${name}After`]);
 
-function formatResources(row, names = ["gpus", "cpu", "memory"]) {
+/* The amounts that change; lines break between them, and not within one. */
+function makeAmounts(row, names = ["gpus", "cpu", "memory"]) {
   const labels = { gpus: "GPUs", cpu: "CPUs", memory: "memory" };
   return names
     .map((name) => [name, row[`${name}Before`], row[`${name}After`]])
     .filter(([, before, after]) => before !== after)
-    .map(([name, before, after]) => `${labels[name]} ${formatAmount(name, before)} → ${formatAmount(name, after)}`)
-    .join(", ");
+    .map(([name, before, after], index) => [
+      index ? ", " : null,
+      make("span", { class: "amount" }, `${labels[name]} ${formatAmount(name, before)} → ${formatAmount(name, after)}`),
+    ]);
 }
 
 function makeField(field, group, members) {
@@ -178,7 +181,8 @@ function makeMembers(members) {
 
 function makeMember(change) {
   const source = change.source && `of ${change.source}`;
-  const facts = [change.kind, change.namespace && `in ${change.namespace}`, change.env, source].filter(Boolean);
+  const kind = change.namespace ? `${change.kind} in ${change.namespace}` : change.kind;
+  const facts = [kind, change.env, source].filter(Boolean);
   return make(
     "li",
     { "data-key": change.key },
@@ -186,9 +190,9 @@ function makeMember(change) {
       "span",
       {},
       make("b", {}, makeChangeLink(change)),
-      make("span", { class: "hint" }, ` ${facts.join(" ")}${change.was ? `, replaces ${change.was}` : ""}`),
+      make("span", { class: "hint" }, ` ${facts.join(" · ")}${change.was ? `, replaces ${change.was}` : ""}`),
     ),
-    make("span", {}, formatResources(change, ["gpus"])),
+    make("span", {}, makeAmounts(change, ["gpus"])),
     makePlace(change.side, change.file, change.line),
   );
 }

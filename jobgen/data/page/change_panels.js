@@ -92,7 +92,7 @@ function makeTotalRow(row, largest) {
   const difference = row.gpusAfter - row.gpusBefore;
   const tone = difference > 0 ? "warn" : difference < 0 ? "good" : "note";
   const isEnvironment = row.by === "environment";
-  const more = formatResources(row, ["cpu", "memory"]);
+  const more = makeAmounts(row, ["cpu", "memory"]);
   return make(
     "tr",
     {},
@@ -101,7 +101,7 @@ function makeTotalRow(row, largest) {
       { scope: "row" },
       row.name || (isEnvironment ? "all objects" : UNSET),
       make("span", { class: "hint" }, ` ${row.by}${row.env && !isEnvironment ? `, ${row.env}` : ""}`),
-      more ? make("span", { class: "hint total-more" }, more) : null,
+      more.length ? make("span", { class: "hint total-more" }, more) : null,
     ),
     make("td", { class: "before-after" }, makeBeforeAfter(row.gpusBefore, row.gpusAfter, largest)),
     make("td", { class: "amounts" }, `${formatNumber(row.gpusBefore)} → ${formatNumber(row.gpusAfter)}`),
@@ -130,7 +130,7 @@ function makeCauses(causes) {
   return make(
     "section",
     { class: "panel" },
-    make("h2", {}, "Why"),
+    make("h2", {}, "Caused by"),
     makeShortList({ class: "causes" }, sorted, MAX_CAUSES, makeCause),
   );
 }

@@ -6,7 +6,7 @@ const EFFECTS = [
   ["stops-running", { label: "stops", icon: "stop", tone: "bad", text: "A job that may be running is stopped" }],
   ["restart", { label: "restarts", icon: "restart", tone: "bad", text: "A running job is stopped and started again" }],
   ["new-run", { label: "starts", icon: "play", tone: "good", text: "Training starts from the beginning" }],
-  ["no-effect", { label: "next run only", icon: "clock", tone: "note", text: "Running pods keep the old value; the next run uses the new one" }],
+  ["no-effect", { label: "next run", alone: "next run only", icon: "clock", tone: "note", text: "Running pods keep the old value; the next run uses the new one" }],
   ["in-place", { label: "applied in place", icon: "edit", tone: "note", text: "Applied; no job stops or starts" }],
   ["ignored", { label: "ignored", icon: "dash", tone: "note", text: "Nothing in the cluster changes" }],
 ];
@@ -23,8 +23,8 @@ function effectOrder(name) {
 
 /* The sign of an effect; of `several`, the next run is not the only one that uses a change. */
 function makeEffect(name, several = false) {
-  const { label, icon, tone, text } = describeEffect(name);
-  const shown = several ? label.replace(" only", "") : label;
+  const { label, alone = label, icon, tone, text } = describeEffect(name);
+  const shown = several ? label : alone;
   return make("span", { class: `badge tone-${tone}`, title: text }, makeIcon(icon), shown);
 }
 

@@ -211,12 +211,11 @@ function makeUses(uses) {
       bar.style.height = `${Math.min(percent, 100)}%`;
       return make("li", { title: `${day}: ${percent}%` }, make("span", { class: "use-column" }, bar), make("span", { class: "hidden-text" }, `${day}: ${percent}%`));
     });
-    const first = use.days[0]?.day.slice(5);
-    const last = use.days.at(-1)?.day.slice(5);
+    const [first, last] = [use.days[0], use.days.at(-1)].map((found) => found && DAY_FORMAT.format(new Date(found.day)));
     return make(
       "div",
       { class: "quota" },
-      makeQuotaHead(use.resource, use.flavor, `${use.total}%`, use.nominal),
+      makeQuotaHead(use.resource, use.flavor, `${use.total}%`, formatAmount(use.resource, use.nominal)),
       make("ol", { class: "use-days" }, columns),
       make("p", { class: "hint use-range" }, make("span", {}, first), first === last ? null : make("span", {}, last)),
     );

@@ -44,7 +44,7 @@ function makeSuggested(model, env, changes, untried) {
   return make(
     "section",
     { class: "panel" },
-    make("h2", {}, "The smallest changes of quota that admit all waiting jobs"),
+    make("h2", {}, "Smallest quota changes that admit all waiting jobs"),
     make("ul", { class: "what-ifs" }, items, untried.map((row) => make("li", { class: "hint" }, makeMessage(row.text)))),
     changes.length
       ? make("p", { class: "blame-command" }, make("code", {}, command), makeCopyButton("Copy", "Copy the command", command))

@@ -108,7 +108,7 @@ def list_timeline_tables(
         for use in timeline.uses:
             first = timeline.begin // DAY
             days += ((len(uses), show_moment((first + at) * DAY)[:10], percent) for at, percent in enumerate(use.days))
-            uses.append((env, use.flavor, use.pair.resource, show_amount(use.pair.resource, use.nominal), use.total))
+            uses.append((env, use.flavor, use.pair.resource, use.nominal, use.total))
         notes += ((env, _DEADLINE, f"`{row.answer.key}`: {row.miss.message}") for row in timeline.misses if row.miss)
         notes += ((env, _UNKNOWN, f"`{row.answer.key}`: {row.doubt}") for row in timeline.rows if row.doubt)
         notes += ((env, _NOTE, note) for note in timeline.notes)
@@ -116,7 +116,7 @@ def list_timeline_tables(
     columns = ("name:text", "queue:text", "state:text", "length:text", "starts:text", "ends:text", "reason:text")
     yield Table("times", (_ENVIRONMENT, "cell:cells", *columns, "miss:text"), times)
     yield Table("spans", ("time:times", "sort", "start", "end", "isOpen", "evictedBy:text"), spans)
-    yield Table("uses", (_ENVIRONMENT, "flavor:text", "resource:text", "nominal:text", "total"), uses)
+    yield Table("uses", (_ENVIRONMENT, "flavor:text", "resource:text", "nominal", "total"), uses)
     yield Table("useDays", ("use:uses", "day:text", "percent"), days)
     yield Table("timelineNotes", (_ENVIRONMENT, "kind:text", "text:text"), notes)
 
