@@ -15,6 +15,7 @@ from shippedschemas import shipped_schema
 from jobgen import cache
 from jobgen.api.lint_run import find_findings
 from jobgen.cli.run_lint import lint_paths
+from jobgen.engine import inputs
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -350,3 +351,26 @@ def test_old_and_excess_cache_entries_are_removed(remembering):
     assert [path.exists() for path in paths] == [True, False, True, True, False]
     assert cache.get(cache.make_key("young")) == b"young"
     assert cache.get(cache.make_key("tomorrow")) == b""
+
+
+def test_a_program_is_asked_once_for_an_answer_and_again_for_the_next(monkeypatch):
+    monkeypatch.setattr(inputs, "_probes", {})
+    asked = []
+
+    @inputs.slow_probe
+    def look(argument):
+        asked.append(argument)
+        return f"answer {len(asked)}"
+
+    with inputs.record(), inputs.record():
+        assert look("a") == "answer 1"
+    for count in (2, 3):
+        with inputs.record() as around:
+            with inputs.record():
+                look("b")
+            with inputs.record() as inner:
+                assert look("b") == f"answer {count}"
+        # The second one depends on the answer, too.
+        assert inner.list_reads() == around.list_reads() == [("look", "b", f"answer {count}")]
+    assert asked == ["a", "b", "b"]
+    assert look("b") == "answer 4"

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from jobgen.engine.inputs import exists_itself, probe
+from jobgen.engine.inputs import exists_itself, probe, slow_probe
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -138,7 +138,7 @@ def read_remotes(folder: Path) -> list[str]:
     return [line.partition(" ")[2] for line in _read_remotes(str(folder)).split("\n") if " " in line]
 
 
-@probe
+@slow_probe
 def _read_remotes(folder: str) -> str:
     return _ask(Path(folder), "config", "--get-regexp", r"^remote\..*\.url$") or ""
 
@@ -152,7 +152,7 @@ def read_day(folder: Path, commit: str = "HEAD", *, ci: bool = True) -> str:
     return max(own, *parents, _read_clock("") if ci and own else "")
 
 
-@probe
+@slow_probe
 def _read_days(argument: str) -> str:
     """Return the dates of a commit and of its parents, with a space between two; empty if there is no commit."""
     commit, _, folder = argument.partition("\0")
@@ -174,7 +174,7 @@ def read_commit_date(folder: Path, commit: str = "HEAD") -> str:
     return _read_date(f"{commit}\0{folder}")
 
 
-@probe
+@slow_probe
 def _read_date(argument: str) -> str:
     commit, _, folder = argument.partition("\0")
     return _parse_date(_ask(Path(folder), "cat-file", "commit", commit) or "")
