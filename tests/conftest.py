@@ -17,7 +17,7 @@ from hypothesis.internal.conjecture import providers
 from jobgenprocess import start_server
 from kubectl import GO
 from moduletrees import name_shared, parse_module
-from sampling import EXAMPLES
+from sampling import EXAMPLES, FEWER, MORE, mark_others, name_test
 
 from jobgen import cache
 from jobgen.model.budget import RUN
@@ -96,7 +96,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # time; `--stress` looks for new data.
     settings.register_profile(
         "jobgen",
-        max_examples=EXAMPLES * 50 if config.getoption("--stress") else EXAMPLES,
+        max_examples=EXAMPLES * MORE if config.getoption("--stress") else EXAMPLES // FEWER,
         deadline=None,
         derandomize=not config.getoption("--stress"),
         suppress_health_check=[HealthCheck.too_slow],
@@ -142,8 +142,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark slow tests, leave out those of `make stress`, or all others, and begin with long ones."""
     slow = set(SLOW_TESTS)
     for item in items:
-        if item.path.name in slow or f"{item.path.name}::{item.name.partition('[')[0]}" in slow:
+        if item.path.name in slow or name_test(item) in slow:
             item.add_marker("slow")
+    mark_others(items)
     is_left = _gains_nothing if config.getoption("--stress") else _needs_stress
     config.hook.pytest_deselected(items=[item for item in items if is_left(item)])
     items[:] = sorted((item for item in items if not is_left(item)), key=_order)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from conftest import SLOW_TESTS
 from moduletrees import parse_module
+from sampling import STEPS
 
 TESTS = Path(__file__).parent
 MODULES = sorted([*TESTS.glob("test_*.py"), *TESTS.glob("attacks/test_*.py")])
@@ -46,6 +47,14 @@ def test_slow_tests_exist() -> None:
 
     assert set(SLOW_TESTS) - existing == set()
     assert sorted(set(SLOW_TESTS)) == list(SLOW_TESTS)
+
+
+def test_sampled_tests_exist() -> None:
+    existing = {f"{path.name}::{test.name}" for path in MODULES for test in functions_of(path)}
+
+    assert STEPS.keys() - existing == set()
+    assert sorted(STEPS) == list(STEPS)
+    assert min(STEPS.values()) > 1
 
 
 # A tree has one for each environment, and each base repository is complete.
