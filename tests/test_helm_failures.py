@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helm_charts import METADATA, SERVICE, needs_helm, write_files
+from helm_charts import GOOD, METADATA, SERVICE, needs_helm, write_files
 from test_helm import lint
 
 pytestmark = needs_helm
@@ -124,3 +124,31 @@ def test_a_value_that_a_command_lacks_is_an_error_in_a_script(tmp_path: Path, pa
     found = [each for each in found if each["rule"] == "chart-value-missing"]
     # The default values lack it as well.
     assert {each["severity"] for each in found} == {"info", severity}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("values.yaml", "port: [80\n", ("yaml-syntax", 1)),
+        ("values.yaml", "port: 80\nx:\n\ty: 1\n", ("yaml-syntax", 3)),
+        ("values.yaml", "- port: 80\n", ("chart-render-fails", 1)),
+        ("values.yaml", "port\n", ("chart-render-fails", 1)),
+        ("prod.yaml", "port: [80\n", ("yaml-syntax", 1)),
+        ("prod.yaml", "- port\n", ("chart-render-fails", 1)),
+    ],
+)
+def test_values_that_helm_cannot_read_are_one_error_in_their_file(
+    tmp_path: Path, name: str, text: str, expected: tuple[str, int]
+) -> None:
+    files = {**GOOD, name: text, "install.sh": "helm install web . -f prod.yaml\n"}
+    report = lint(write_files(tmp_path, {"prod.yaml": "port: 81\n", **files}))
+    found = [(each["rule"], each["line"]) for each in report["findings"] if each["file"] == name]
+
+    assert (found, {each["file"] for each in report["findings"]}) == ([expected], {name})
+
+
+def test_values_that_a_program_writes_are_not_judged_and_refused_by_a_strict_lint(tmp_path: Path) -> None:
+    root = write_files(tmp_path, {**GOOD, "values.yaml": "port: {{ port }}\n"})
+    found = {(each["rule"], each["severity"]) for each in lint(root, "--strict-files", ".")["findings"]}
+
+    assert ("unjudged-chart", "error") in found

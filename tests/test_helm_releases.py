@@ -341,3 +341,69 @@ def test_applications_that_are_not_known_are_said(tmp_path: Path, generators: st
 
     assert len(notes) == 1
     assert why in notes[0]
+
+
+APPLICATION = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: web, namespace: argocd}
+spec:
+  project: default
+  destination: {server: https://kubernetes.default.svc, namespace: ml}
+  source:
+    repoURL: https://github.com/example/gitops
+    path: charts/web
+    helm:
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "line", "reason"),
+    [("port: [80", 12, "is not closed"), ("- port: 80", 11, "they are a list"), ("port", 11, "a plain value")],
+)
+def test_values_in_a_text_that_cannot_be_read_are_an_error(tmp_path: Path, values: str, line: int, reason: str) -> None:
+    root = init_repository(write_files(tmp_path, CHART))
+    of_flux = (
+        f"{RELEASE}  valuesFrom: [{{kind: ConfigMap, name: v}}]\n---\napiVersion: v1\nkind: ConfigMap\n"
+        f"metadata: {{name: v, namespace: apps}}\ndata:\n  values.yaml: |\n    {values}\n"
+    )
+    texts = {
+        "Argo CD cannot render `web`": f"{APPLICATION}      values: |\n        {values}\n",
+        "Flux cannot install it": of_flux,
+    }
+    for then, text in texts.items():
+        [found] = lint(write_files(root, {"app.yaml": text}), "app.yaml")["findings"]
+
+        assert (found["rule"], found["severity"]) == ("chart-render-fails", "error")
+        assert then in found["message"]
+        assert reason in found["message"]
+        assert found["line"] == line or then.startswith("Flux")
+
+
+def test_values_of_a_secret_that_cannot_be_read_are_not_shown(tmp_path: Path) -> None:
+    root = init_repository(write_files(tmp_path, CHART))
+    text = f"{RELEASE}  valuesFrom: [{{kind: Secret, name: v}}]\n---\n" + holder(
+        "Secret", "v", **{"values.yaml": encode("password: [hunter2\n")}
+    )
+    report = lint(write_files(root, {"app.yaml": text}))
+
+    assert [each["rule"] for each in report["findings"] if each["severity"] == "error"] == ["chart-render-fails"]
+    assert "hunter2" not in json.dumps(report)
+
+
+def test_values_files_that_a_pattern_names_are_said_to_be_unknown(tmp_path: Path) -> None:
+    root = init_repository(write_files(tmp_path, {**CHART, "envs/a.yaml": "port: 80001\n"}))
+    text = f"{APPLICATION}      valueFiles: ['../../envs/*.yaml']\n"
+    found = lint(write_files(root, {"app.yaml": text}), "app.yaml")["findings"]
+
+    assert [(each["rule"], each["severity"]) for each in found] == [("unjudged-chart", "info")]
+    assert "a pattern names some of its values files" in found[0]["message"]
+
+
+def test_a_missing_file_of_a_parameter_has_no_advice_about_values_files(tmp_path: Path) -> None:
+    root = init_repository(write_files(tmp_path, CHART))
+    text = f"{APPLICATION}      ignoreMissingValueFiles: true\n      fileParameters: [{{name: host, path: a.txt}}]\n"
+    [found] = [each for each in lint(write_files(root, {"app.yaml": text}))["findings"] if each["severity"] == "error"]
+
+    assert found["rule"] == "gitops-path-missing"
+    assert "ignoreMissing" not in found["message"]

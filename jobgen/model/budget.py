@@ -142,6 +142,11 @@ class RunBudget:
     def __init__(self) -> None:
         self.reset()
 
+    @property
+    def is_used_up(self) -> bool:
+        """Return True if the run has taken all of its steps in this process."""
+        return self.used > MAX_RUN_STEPS
+
     def reset(self) -> None:
         """Start a run."""
         self.used = self.advice = 0

@@ -26,7 +26,7 @@ from jobgen.repo.files import KUSTOMIZATION_NAMES
 from jobgen.yamlio.read.scalars import quote
 
 PATH, NAME = "gitops-path-missing", "gitops-name-missing"
-_GLOB = ("*", "?", "[", "{")
+GLOB = ("*", "?", "[", "{")
 _LONGEST = 160
 """How much of a path is shown: its end says what is missing."""
 
@@ -136,13 +136,13 @@ def _check_path(tree: GitOpsTree, source: ArgoSource, severity: Severity) -> Ite
 
 def _check_values(tree: GitOpsTree, source: ArgoSource) -> Iterator[Finding]:
     """Check the files of a source that helm is given."""
+    named = [(node, ", or set `ignoreMissingValueFiles: true`") for node in as_list(source.helm.get("valueFiles"))]
     if value_of(source.helm.get("ignoreMissingValueFiles")) is True:
-        return
-    nodes = [*as_list(source.helm.get("valueFiles"))]
-    nodes += (as_mapping(each).get("path") for each in as_list(source.helm.get("fileParameters")))
-    for node in nodes:
+        named = []
+    named += ((as_mapping(each).get("path"), "") for each in as_list(source.helm.get("fileParameters")))
+    for node, choice in named:
         text = as_text(node)
-        if not text or is_open(text) or "://" in text or any(sign in text for sign in _GLOB):
+        if not text or is_open(text) or "://" in text or any(sign in text for sign in GLOB):
             continue
         if text.startswith("$"):
             name = text[1:].partition("/")[0]
@@ -153,7 +153,7 @@ def _check_values(tree: GitOpsTree, source: ArgoSource) -> Iterator[Finding]:
         place = locate_values(tree, source, text)
         if place is not None and not tree.exists(place):
             message = f"{quote(text)} does not exist in this repository, so Argo CD cannot render `{source.app}`"
-            yield _report(node, source.owner, f"{message}; correct the path, or set `ignoreMissingValueFiles: true`")
+            yield _report(node, source.owner, f"{message}; correct the path{choice}")
 
 
 def _check_projects(tree: GitOpsTree) -> Iterator[Finding]:

@@ -149,8 +149,12 @@ def redact_lines(lines: Sequence[str]) -> Sequence[str]:
 
 def redact_file(file: File) -> Sequence[str]:
     """The lines of a file that can be shown: those of a manifest without its secrets, of others without any value."""
+    is_manifest = file.path.lower().endswith(MANIFEST_SUFFIXES)
+    if not is_manifest and b"\0" in file.content:
+        # A packaged chart is no text.
+        return ()
     lines = _redact(decode(file.content).split("\n"), search_file(file.content, file.path))
-    if file.path.lower().endswith(MANIFEST_SUFFIXES):
+    if is_manifest:
         return lines
     # Any value of an env file may be a secret.
     return [f"{line.partition('=')[0]}=…" if "=" in line else line for line in lines]

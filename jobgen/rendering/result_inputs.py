@@ -105,8 +105,13 @@ class ResultInputs:
             known = self._known[name, argument] = self._look[name](argument)
         return known
 
-    def list_reads(self, entry: FileEntry, env: str | None, part: FileResult) -> list[Read]:
-        """Return what the result of a file in an environment, or by itself, has read."""
+    def list_reads(
+        self, entry: FileEntry, env: str | None, part: FileResult, *, holds_again: bool = True
+    ) -> list[Read]:
+        """Return what the result of a file in an environment, or by itself, has read.
+
+        A result that does not hold again is that of this run alone.
+        """
         name = name_entry(entry)
         asked = [(_FILE, name), (_COMMON, "")]
         if env is None:
@@ -130,7 +135,7 @@ class ResultInputs:
             asked += [(_LINES, f"{line} {file}") for file, line in last.items()]
         reads = [(probe, argument, self.digest(probe, argument)) for probe, argument in asked]
         # No file has an empty digest, so no later run uses the result.
-        return [*reads, (_FILE, name, "")] if not all(noted.excess.is_whole for noted in part.excesses) else reads
+        return reads if holds_again else [*reads, (_FILE, name, "")]
 
     def list_layers(self, name: str) -> list[Read]:
         """Return what any result of a file reads of layers, but for lines that findings point at."""

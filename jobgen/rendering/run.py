@@ -100,7 +100,8 @@ def _read_file(run: RunState, entry: FileEntry, part: FileResult, faulty: list[M
     try:
         return list(read)
     except OverBudgetError as error:
-        found.append(locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), entry.path))
+        file = entry.build.file if entry.build else entry.path
+        found.append(locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), file))
         return []
 
 
@@ -365,18 +366,28 @@ def _answer(
     found = []
     for entry, parts in zip(share, process_files(run, runners, share), strict=True):
         rows: list[tuple[Row, Row | None]] = []
+        holds_again = not _is_cut(parts)
         for env, part in zip(environments, parts, strict=True):
-            row, left = Row(run.inputs.list_reads(entry, env, part), part._replace(objects=[])), None
+            reads = run.inputs.list_reads(entry, env, part, holds_again=holds_again)
+            row, left = Row(reads, part._replace(objects=[])), None
             if run.store is not None and run.store.is_kept:
                 row = row.pack(run.choose_query(entry))
             # What is wrong with a file by itself, or prevents a render, a render reports again.
             if run.leaves_objects and not part.unrendered and not (env is None and part.findings):
                 made = [made._replace(object=data) for made, data in zip(part.made, part.objects, strict=True)]
                 bare = part._replace(made=made, findings=[], rows=[], comments=[], dependent=[], objects=[])
-                left = Row(run.inputs.list_reads(entry, env, bare), bare)
+                left = Row(run.inputs.list_reads(entry, env, bare, holds_again=holds_again), bare)
             rows.append((row, left))
         found.append(rows)
     return found
+
+
+def _is_cut(parts: FileParts) -> bool:
+    """Return True if some of a file was left out because the run had no steps left, so that its results are of it."""
+    if not RUN.is_used_up:
+        return False
+    stopped = any(finding.rule == TOO_MANY_STEPS for part in parts for finding in part.findings)
+    return stopped or not all(noted.excess.is_whole for part in parts for noted in part.excesses)
 
 
 class Run(RunState):

@@ -50,6 +50,8 @@ SAME_FAULTS: tuple[tuple[str, Literal["value", "mapping", "line", "place", "obje
     ("shared-output", "line"),
     # A script in a ConfigMap, and the command that names it.
     ("script-syntax launch-refused broken-script", "place"),
+    # A file of values that cannot be read, and the chart that has them.
+    ("yaml-syntax invalid-encoding excessive-aliases nesting-too-deep chart-render-fails", "place"),
 )
 """Rules and policies that report the same fault, of which the first that applies is kept.
 

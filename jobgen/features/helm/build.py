@@ -21,7 +21,6 @@ from jobgen.features.helm.uses import Part, Use
 from jobgen.features.helm.value_reads import Place
 from jobgen.features.helm.value_schema import find_violations
 from jobgen.k8s.nodes import get_path
-from jobgen.model import budget
 from jobgen.model.budget import FREE_FILE_STEPS, RUN, Work, charge
 from jobgen.model.data import Location, Node, value_of
 from jobgen.model.finding import Finding, Related
@@ -85,7 +84,7 @@ class ChartBuild(ChartOfKustomization):
         if use.chart.fault:
             return Built((), (report_fault(use),))
         charge(Work.CHART, sum(map(len, use.chart.files.values())) // _BYTES_PER_STEP)
-        if RUN.used > budget.MAX_RUN_STEPS:
+        if RUN.is_used_up:
             # The run has taken too much, so helm is not started.
             charge(Work.CHART, FREE_FILE_STEPS + 1)
         rendered, marked = render_with_marks(use, self._helm)

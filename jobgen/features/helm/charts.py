@@ -193,7 +193,8 @@ class Chart:
     @cached_property
     def marked(self) -> MarkedChart:
         """The copy of the chart whose output tells the lines of its templates."""
-        return MarkedChart({path: text for path, text in self.templates.items() if "\ufffd" not in text})
+        texts = {path: text for path, text in self.templates.items() if "\ufffd" not in text}
+        return MarkedChart(texts, [content for path, content in self.files.items() if is_crd(path)])
 
 
 def read_name(fields: Mapping[str, Any], key: str = "name") -> str:

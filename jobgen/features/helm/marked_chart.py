@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from jobgen.features.helm.fixed_functions import fix_functions
@@ -53,9 +53,10 @@ class MarkedOutput(NamedTuple):
 class MarkedChart:
     """The texts of such a copy, and the template and line of each mark."""
 
-    def __init__(self, templates: Mapping[str, str]) -> None:
-        """Start with the templates of a chart, by path."""
+    def __init__(self, templates: Mapping[str, str], printed: Sequence[bytes] = ()) -> None:
+        """Start with the templates of a chart, by path, and the files that helm prints as they are."""
         self._templates = templates
+        self._printed = printed
         self.places: list[tuple[str, int]] = []
         self.is_fixed = False
         """True if the copy has other functions than the chart."""
@@ -63,9 +64,9 @@ class MarkedChart:
 
     @cached_property
     def name(self) -> str:
-        """What the names of its own templates begin with: no template of the chart can know it."""
+        """What the names of its own templates begin with: nothing that helm prints of the chart can know it."""
         texts = json.dumps(sorted(self._templates.items())).encode("utf-8", "surrogatepass")
-        return f"jobgen-{blake2b(texts).hexdigest()[:32]}"
+        return f"jobgen-{blake2b(b''.join((texts, *self._printed))).hexdigest()[:32]}"
 
     @cached_property
     def can_print_marks(self) -> bool:

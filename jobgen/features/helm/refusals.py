@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from jobgen.features.helm.charts import is_archive
+import posixpath
+
+from jobgen.features.helm.charts import METADATA, VALUES, is_archive
 from jobgen.features.helm.template_text import ANY_ITEM, ANY_KEY, Path, list_mentions
 from jobgen.features.helm.uses import Use
 from jobgen.features.helm.value_reads import Place, Read, read_values
 from jobgen.features.helm.value_tree import ValueTree
+from jobgen.model.builtin_rules import UNREADABLE_RULES
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.repo.files import File
+from jobgen.yamlio.read import read
 
 FAILS, NEEDS_VALUE, UNJUDGED = "chart-render-fails", "chart-value-missing", "unjudged-chart"
 
@@ -34,8 +39,13 @@ _NIL = lazy_pattern(r"nil pointer evaluating [^.]*\.(\S+)")
 _CONTEXT = lazy_pattern(r"\.(?:Chart|Release|Capabilities|Template|Files)\b")
 _AT_PATH = lazy_pattern(r"at <([^<>]*)>: ")
 _DEFINED = lazy_pattern(r"\{\{-?\s*(?:define|block)\s+[\"`]([^\"`\n]+)[\"`]")
+_CALLS = lazy_pattern(r"\A(?:error calling (?:include|tpl): )+")
 _VALUES = lazy_pattern(r"\.Values((?:\.\w+)+)")
 _MAX_MESSAGE = 300
+
+
+# A values file that a program fills in is none of helm.
+_UNREAD = UNREADABLE_RULES - {"template-text"}
 
 
 class Refusal(NamedTuple):
@@ -88,7 +98,7 @@ def read_refusal(message: str) -> Refusal:
         shown = _shorten(expressions[-1])
         what = f"`{shown}` is read where `.` is not the context of a chart; pass it on, or write `$` before it"
         return Refusal(FAILS, what, path, line, column)
-    reason = _AT_PATH.split(flat)[-1] if expressions else flat
+    reason = _CALLS.sub("", _AT_PATH.split(flat)[-1]) if expressions else flat
     nil = _NIL.search(reason)
     if refused or nil:
         read = [match for each in reversed(expressions) for match in _VALUES.findall(each)]
@@ -113,6 +123,8 @@ def report_refusal(use: Use, refusal: Refusal, written: Place | None = None) -> 
     """
     chart = use.chart
     path = chart.sources.get(refusal.path, "")
+    if refusal.rule == UNJUDGED and not path:
+        return _report_unplaced(use, refusal)
     is_misindented = False
     if refusal.is_not_yaml:
         # Imported late: most templates write YAML.
@@ -135,6 +147,10 @@ def report_refusal(use: Use, refusal: Refusal, written: Place | None = None) -> 
         return _report_undefined(use, refusal, at)
     if refusal.rule == NEEDS_VALUE:
         return _report_missing(use, refusal, path, at)
+    return _report_failure(use, refusal, path, at, is_misindented=is_misindented)
+
+
+def _report_failure(use: Use, refusal: Refusal, path: str, at: Location, *, is_misindented: bool) -> Finding:
     how, rest = _name_values(use), "so nothing of the chart was checked"
     if refusal.is_unreadable:
         # It is one fault, whatever the values are.
@@ -146,6 +162,30 @@ def report_refusal(use: Use, refusal: Refusal, written: Place | None = None) -> 
             rest = "so each install with these values fails, and nothing of the chart was checked"
         return _report(FAILS, severity, f"helm cannot render this template {how}, {rest}: {refusal.reason}", at)
     return _report(UNJUDGED, Severity.WARNING, f"helm does not render this chart {how}: {refusal.reason}", at)
+
+
+def _report_unplaced(use: Use, refusal: Refusal) -> Finding:
+    """Report what is the fault of no template: of a file that cannot be read, or of what installs the chart."""
+    unread = _find_unread(use)
+    if unread is not None:
+        message = f"helm cannot read this file, so nothing of the chart was checked: {unread.message}"
+        return _report(FAILS, Severity.ERROR, message, unread.location)
+    at = use.by or Location(use.chart.metadata_file)
+    if refusal.undefined:
+        return _report_undefined(use, refusal, at)
+    message = f"helm does not render this chart {_name_values(use)}: {refusal.reason}"
+    return _report(UNJUDGED, Severity.WARNING, message, at)
+
+
+def _find_unread(use: Use) -> Finding | None:
+    """Return why a file cannot be read that says what the chart is, or which values it has; None if all can be."""
+    chart = use.chart
+    files = [each.file for each in (*use.base, *use.values) if each.data is None]
+    for path, content in chart.files.items():
+        if posixpath.basename(path) in (METADATA, VALUES) and not is_archive(chart.origins[path]):
+            files.append(File(chart.origins[path], content))
+    every = (found for file in files for found in read(file.content, file.path).findings)
+    return next((found for found in every if found.rule in _UNREAD), None)
 
 
 def _report_undefined(use: Use, refusal: Refusal, at: Location) -> Finding:
@@ -215,8 +255,8 @@ def _find_read(use: Use, path: str, line: int) -> str:
 
 
 def _name_values(use: Use) -> str:
-    files = [f"`{each.file.path}`" for each in use.values]
-    if use.options:
+    files = dict.fromkeys(f"`{each.file.path}`" for each in use.values)
+    if use.options and not use.sources:
         return "with the options of a command in its documentation"
     return f"with {', '.join(files)}" if files else "in the default values" if use.by is None else "in this release"
 

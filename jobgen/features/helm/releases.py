@@ -11,16 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.features.helm.charts import METADATA, VALUES, Chart
+from jobgen.features.helm.refusals import FAILS
 from jobgen.features.helm.uses import Part, Use, Values, is_plain, name_release, read_typed, set_at
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.kustomize.kustomization import load
 from jobgen.kustomize.resource import read_inline
 from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of
+from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.argo_sources import ArgoSource, has_too_many, is_open, list_sources, locate_values
 from jobgen.recognize.flux_sources import find_sources, may_be_own
 from jobgen.recognize.gitops_objects import ARGO, HELM, GitOpsObject, GitOpsTree, read_address
+from jobgen.recognize.missing_paths import GLOB
 from jobgen.repo.files import File, is_kustomization
 
 _VARIABLE = lazy_pattern(r"\{\{[^{}]*\}\}|\$\{[^{}]*\}")
@@ -41,6 +44,14 @@ CHANGED = "something else changes what helm renders"
 OPEN = "some values are filled in elsewhere"
 LIMIT = "its ApplicationSet writes too many Applications, and only the first ones were read"
 ELSEWHERE = "some values are in another repository"
+PATTERN = "a pattern names some of its values files"
+
+
+class TextFault(NamedTuple):
+    """Why a text has no values."""
+
+    place: Location
+    reason: str
 
 
 class Releases(NamedTuple):
@@ -54,6 +65,8 @@ class Releases(NamedTuple):
     """The kustomizations whose charts are all judged."""
     inflated: Mapping[str, Sequence[Use]]
     """The charts of kustomizations that are rendered in their builds."""
+    faults: Sequence[tuple[str, Finding]] = ()
+    """What is wrong with values that releases have as text, each with the file of the release."""
 
 
 class _Reader:
@@ -67,6 +80,7 @@ class _Reader:
         self.kustomized: dict[str, list[str]] = {}
         self.judged: set[str] = set()
         self.inflated: dict[str, list[Use]] = {}
+        self.faults: list[tuple[str, Finding]] = []
 
     def find_chart(self, folder: str | None) -> Chart | None:
         """Return the chart in a folder; None if there is none."""
@@ -91,16 +105,25 @@ class _Reader:
             text = ""
         return TracedScalar(text, location_of(node) or Location(owner))
 
-    def read_text(self, node: Node, owner: str) -> Values | None:
-        """Return the values in a text of an object; None if they are not a mapping."""
-        text = as_text(node)
-        documents: Sequence[Any] = (
-            read_inline(node, self.tree.read_lines(owner), "")[0] if isinstance(node, TracedScalar) else []
-        )
-        if len(documents) != 1 or not isinstance(documents[0], dict):
+    def read_text(self, node: Node, owner: str) -> Values | TextFault | None:
+        """Return the values in a text of an object; None if it says nothing."""
+        if not isinstance(node, TracedScalar):
             return None
-        place = location_of(node)
-        return Values(File(place.file if place else owner, text.encode("utf-8", "surrogatepass")), documents[0])
+        documents, findings = read_inline(node, self.tree.read_lines(owner), "")
+        text, place = as_text(node), location_of(node)
+        if documents and isinstance(documents[0], dict):
+            # helm reads the first document.
+            return Values(File(place.file if place else owner, text.encode("utf-8", "surrogatepass")), documents[0])
+        if documents:
+            what = "a list" if isinstance(documents[0], list) else "a plain value"
+            return TextFault(place or Location(owner), f"they are {what}, and must be a mapping")
+        return TextFault(findings[0].location, findings[0].message) if findings else None
+
+    def note_fault(self, owner: GitOpsObject, fault: TextFault, then: str, *, is_secret: bool = False) -> None:
+        """Note that what installs a chart cannot read the values of a release."""
+        reason = "" if is_secret else f": {fault.reason}"
+        message = f"the values of `{owner.name}` cannot be read, so {then}{reason}"
+        self.faults.append((owner.file, Finding(FAILS, "gitops", Severity.ERROR, message, fault.place)))
 
     # Argo CD
 
@@ -166,6 +189,8 @@ class _Reader:
             elif is_open(text):
                 return OPEN
             elif value_of(source.helm.get("ignoreMissingValueFiles")) is not True:
+                if any(sign in text for sign in GLOB):
+                    return PATTERN
                 # A file that is missing here is an error already.
                 return "" if locate_values(self.tree, source, text) else ELSEWHERE
         given = source.helm.get("valuesObject")
@@ -176,8 +201,11 @@ class _Reader:
         else:
             node = source.helm.get("values")
             text = as_text(node)
-            read = self.read_text(node, source.owner.file) if text.strip() else None
-            found += [read] if read else []
+            read = self.read_text(node, source.owner.file)
+            if isinstance(read, TextFault) and not is_open(text):
+                self.note_fault(source.owner, read, f"Argo CD cannot render `{source.app}`")
+                return ""
+            found += [read] if isinstance(read, Values) else []
         return OPEN if is_open(text) else found
 
     def locate(self, source: ArgoSource, folder: str, text: str) -> str | None:
@@ -239,7 +267,10 @@ class _Reader:
             file = self.read_file(self.tree.find_path(text))
             base += [Values(file)] if file else []
             is_certain = is_certain and file is not None
-        values, sources, is_known = self.list_flux_values(owner)
+        found = self.list_flux_values(owner)
+        if found is None:
+            return
+        values, sources, is_known = found
         release = as_text(owner.spec.get("releaseName"))
         target = as_text(owner.spec.get("targetNamespace"))
         release = release or "-".join(filter(None, (target, owner.name)))
@@ -276,13 +307,20 @@ class _Reader:
         found = [each for each in found if str(each.metadata.get("version")) == tag]
         return (found[0], True) if len(found) == 1 else (None, False)
 
-    def list_flux_values(self, owner: GitOpsObject) -> tuple[list[Values], list[File], bool]:
-        """Return the values of a HelmRelease in their order, the files of ConfigMaps, and whether all are known."""
+    def list_flux_values(self, owner: GitOpsObject) -> tuple[list[Values], list[File], bool] | None:
+        """Return the values of a HelmRelease in their order, the files of ConfigMaps, and whether all are known.
+
+        None if Flux cannot read some of them, which is an error.
+        """
         found: list[Values] = []
         files: list[File] = []
         is_known = True
         for each in map(as_mapping, as_list(owner.spec.get("valuesFrom"))):
             values = self.read_reference(owner, each)
+            if isinstance(values, TextFault):
+                is_secret = as_text(each.get("kind")) == "Secret"
+                self.note_fault(owner, values, "Flux cannot install it", is_secret=is_secret)
+                return None
             if values is None:
                 is_known = False
                 continue
@@ -295,7 +333,7 @@ class _Reader:
             found.append(Values(File(place.file, text), given))
         return found, files, is_known
 
-    def read_reference(self, owner: GitOpsObject, wanted: Mapping[str, Any]) -> Values | None:
+    def read_reference(self, owner: GitOpsObject, wanted: Mapping[str, Any]) -> Values | TextFault | None:
         """Return the values that an entry of `valuesFrom` names; None if they are not known."""
         kind, name = as_text(wanted.get("kind")), as_text(wanted.get("name"))
         key, target = as_text(wanted.get("valuesKey")) or "values.yaml", as_text(wanted.get("targetPath"))
@@ -310,7 +348,7 @@ class _Reader:
         if kind == "Secret" and key not in as_mapping(made.data.get("stringData")):
             node = self.read_leaf(node, place.file)
         values = self.set_at(target, node, place) if target else self.read_text(node, place.file)
-        return values._replace(is_secret=kind == "Secret") if values else None
+        return values._replace(is_secret=kind == "Secret") if isinstance(values, Values) else values
 
     def set_at(self, target: str, node: TracedScalar, place: Location) -> Values | None:
         """Return a text as the value at a path, as Flux sets it; None if it is not a plain one."""
@@ -428,4 +466,5 @@ def list_releases(tree: GitOpsTree, charts: Sequence[Chart]) -> Releases:
     for path in tree.around.paths:
         if is_kustomization(path) and b"helmCharts" in tree.read(path).content:
             reader.add_kustomize(path)
-    return Releases(reader.uses, reader.unjudged, reader.kustomized, frozenset(reader.judged), reader.inflated)
+    judged = frozenset(reader.judged)
+    return Releases(reader.uses, reader.unjudged, reader.kustomized, judged, reader.inflated, reader.faults)

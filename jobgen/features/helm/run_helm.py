@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
+from typing import IO
 
 from jobgen.engine.inputs import find_program
 from jobgen.model.lazy_re import lazy_pattern
@@ -20,7 +21,7 @@ _MAX_MEMORY = 2 * 1024**3
 _COLLECTED_MEMORY = 256 * 1024**2
 _CPU_SECONDS = 4
 _SECONDS = 60
-_MAX_MESSAGE = 20_000
+_MAX_MESSAGE = 10_000
 CHART, EMPTY = "chart", "home"
 """The folders of a workspace: the chart, and the home of helm."""
 
@@ -85,7 +86,7 @@ def run_helm(helm: Helm, workspace: Path, arguments: Sequence[str]) -> Rendered:
         output.seek(0)
         errors.seek(0)
         printed = output.read(MAX_OUTPUT)
-        message = errors.read(_MAX_MESSAGE).decode("utf-8", "replace")
+        message = _read_message(errors)
     seconds = _read_clock() - before
     if done.returncode == -signal.SIGKILL and not _OUT_OF_MEMORY.search(message):
         # The limit of its time kills it.
@@ -95,6 +96,14 @@ def run_helm(helm: Helm, workspace: Path, arguments: Sequence[str]) -> Rendered:
     if done.returncode:
         return Rendered(printed, error=message.strip() or "helm said nothing", seconds=seconds)
     return Rendered(printed, seconds=seconds)
+
+
+def _read_message(errors: IO[bytes]) -> str:
+    """Return the start and the end of what helm says: the places in between are those of a long recursion."""
+    start = errors.read(_MAX_MESSAGE)
+    rest = max(errors.seek(0, os.SEEK_END) - len(start), 0)
+    errors.seek(-min(rest, _MAX_MESSAGE), os.SEEK_END)
+    return (start + errors.read()).decode("utf-8", "replace")
 
 
 def _read_clock() -> float:

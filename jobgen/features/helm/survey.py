@@ -59,6 +59,7 @@ def survey_charts(
     charts = [each for each in charts if each.metadata_file not in refused]
     left_out = _note_unjudged([each for each in releases.unjudged if each.location.file in own])
     known = [note_findings(f"{path}/metadata", found) for path, found in refused.items()]
+    known += _note_faults(releases, own)
     known += [*_check_values(charts, uses), *_note_archives(tree, options.archives)]
     described = {path: Taken(CHART, "helm cannot read its metadata") for path in refused}
     helm = find_helm() if options.has_tool else None
@@ -278,6 +279,13 @@ def _note_unjudged(releases: Sequence[Unjudged]) -> list[FileEntry]:
         found = Finding(UNJUDGED, "meta", Severity.INFO, message, places[0], related=related)
         entries.append(note_findings(f"{places[0].file}/releases: {why}", [found]))
     return entries
+
+
+def _note_faults(releases: Releases, own: frozenset[str]) -> Iterator[FileEntry]:
+    """Yield what is wrong with the values of releases, if their objects, or what has the values, are linted."""
+    shown = [found for owner, found in releases.faults if not own.isdisjoint((owner, found.location.file))]
+    for number, found in enumerate(dict.fromkeys(shown)):
+        yield note_findings(f"{found.location.file}/values {number}", [found])
 
 
 def _group(releases: Sequence[Unjudged]) -> dict[str, list[Unjudged]]:
