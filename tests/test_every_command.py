@@ -364,6 +364,7 @@ def test_a_folder_that_cannot_be_written(command, templates, tmp_path):
         assert code == ExitCode.OK, said
     else:
         assert (code, "Permission denied" in said) == (ExitCode.INTERNAL_ERROR, True), said
+        assert "change the permissions of its folder" in said, said
 
 
 def test_the_current_folder_is_gone(tmp_path):

@@ -17,8 +17,8 @@ from jobgen.repo.layout import list_starter_frameworks
 from jobgen.yamlio.read import read
 
 REFUSED = (
-    "jobgen: nothing was written; move them, or overwrite them with --force; to add a job, run `jobgen new NAME "
-    "--framework FRAMEWORK`\n"
+    "jobgen: nothing was written, because files exist; move them, or overwrite them with --force; to add a job, run "
+    "`jobgen new NAME --framework FRAMEWORK`\n"
 )
 
 
@@ -87,7 +87,7 @@ def test_existing_files_are_listed_and_kept(tmp_path: Path) -> None:
     assert (refused.returncode, refused.stdout, refused.stderr) == (
         1,
         "",
-        f"README.md: exists\njobs/pytorch.yaml: exists\n{REFUSED}",
+        f"{REFUSED}README.md: exists\njobs/pytorch.yaml: exists\n",
     )
     assert contents(tmp_path) == before
     assert jobgen(tmp_path, "init", "--force").returncode == 0

@@ -13,7 +13,7 @@ from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.finding import Finding
 from jobgen.pipeline.finish import Finishing
 from jobgen.repo import layout
-from jobgen.repo.atomic import links_outside, replace_file, sync_folders
+from jobgen.repo.atomic import advise, links_outside, replace_file, sync_folders
 from jobgen.repo.commit import read_committed
 from jobgen.repo.files import read_file, read_path
 from jobgen.repo.root import find_root
@@ -98,6 +98,6 @@ def _write(path: Path, name: str, text: str, root: Path, *, fsync: bool = True) 
     try:
         folder = replace_file(path, text.encode(), root, fsync=fsync)
     except OSError as error:
-        raise OperationError(f"`{name}` cannot be written: {error.strerror}") from error
+        raise OperationError(f"`{name}` cannot be written: {error.strerror}{advise(error)}") from error
     if fsync:
         sync_folders([folder])

@@ -26,7 +26,7 @@ from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.run import Run
 from jobgen.repo import git, layout, rendered_tree
-from jobgen.repo.atomic import find_output_fault
+from jobgen.repo.atomic import advise, find_output_fault
 from jobgen.repo.commit import Folder, open_commit
 from jobgen.repo.files import MANIFEST_SUFFIXES
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest_data, is_object_path
@@ -343,7 +343,8 @@ def write_tree(tree: Tree, *, fsync: bool = True) -> dict[str, Drift]:
     except IncompleteWriteError as error:
         raise OperationError(f"{error}; the next run will finish the tree") from error
     except OSError as error:
-        raise OperationError(f"{error.filename or tree.folder}: {error.strerror}; nothing was written") from error
+        path = error.filename or tree.folder
+        raise OperationError(f"{path}: {error.strerror}; nothing was written{advise(error)}") from error
 
 
 def compare_tree(tree: Tree) -> dict[str, Drift]:

@@ -68,7 +68,7 @@ def write_new_files(files: Mapping[Path, str], home: Path, *, force: bool) -> Re
 
 def write_files(files: Mapping[Path, str], home: Path) -> Result | None:
     """Write all files within a folder; return an error if one cannot be written, else None."""
-    from jobgen.repo.atomic import make_folder, replace_files, sync_folders
+    from jobgen.repo.atomic import advise, make_folder, replace_files, sync_folders
 
     folders: list[str] = []
     try:
@@ -77,7 +77,7 @@ def write_files(files: Mapping[Path, str], home: Path) -> Result | None:
         contents = {path: content.encode("utf-8", "surrogateescape") for path, content in files.items()}
         folders += replace_files(contents, home)
     except OSError as error:
-        message = f"`{error.filename}`: {error.strerror}; not all files were written"
+        message = f"`{error.filename}`: {error.strerror}; not all files were written{advise(error)}"
         # A link out of the repository is a mistake in the repository, not a fault of the disk.
         return error_result(ExitCode.ERRORS if error.errno == errno.ELOOP else ExitCode.INTERNAL_ERROR, message)
     finally:

@@ -18,6 +18,17 @@ from jobgen.model.named_tuple import NamedTuple
 
 _MIN_FILES_FOR_THREADS, _SYNC_THREADS = 16, 8
 _PREFIX = "jobgen-scratch-"
+_ADVICE = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "change the permissions of its folder, or write to another one"),
+    errno.EROFS: "write to another folder",
+    errno.ENOSPC: "free space on the disk",
+}
+
+
+def advise(error: OSError) -> str:
+    """Return what to do about a file that cannot be written, after `; `; empty if its reason says all."""
+    advice = _ADVICE.get(error.errno or 0)
+    return f"; {advice}" if advice else ""
 
 
 def links_outside(path: str | Path, home: str | Path) -> bool:

@@ -32,7 +32,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
 from jobgen.rendering.build import identity_of
 from jobgen.repo import git
-from jobgen.repo.atomic import open_scratch
+from jobgen.repo.atomic import advise, open_scratch
 from jobgen.repo.layout import list_starter_frameworks
 from jobgen.repo.root import explain_absence
 from jobgen.repo.shipped import find_shipped
@@ -131,14 +131,15 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
         conflicts = "".join(f"{visible(line)}\n" for line in _list_conflicts(folder, wanted, force=force))
         if conflicts:
             advice = "move them" if force else "move them, or overwrite them with --force"
-            return error_result(ExitCode.ERRORS, f"nothing was written; {advice}{_NEW}", conflicts)
+            refused = error_result(ExitCode.ERRORS, f"nothing was written, because files exist; {advice}{_NEW}")
+            return refused._replace(err=f"{refused.err}{conflicts}")
         stale = {
             path: content
             for path, content in wanted.items()
             if not (folder / path).exists() or (folder / path).read_bytes() != content
         }
     except OSError as error:
-        return error_result(ExitCode.INTERNAL_ERROR, f"{error.filename}: {error.strerror}; nothing was written")
+        return error_result(ExitCode.INTERNAL_ERROR, f"{error.filename}: {error.strerror}; nothing was written{advise(error)}")
     files = {folder / path: content.decode("utf-8", "surrogateescape") for path, content in stale.items()}
     kept = map(identity_of, converted.manifests) if converted else ()
     failure = refuse_losses(files, directory, kept) or write_files(files, folder)

@@ -382,6 +382,8 @@ def _explain_missing(
             if is_there
             else f"there is no file `{name}`; check the path"
         )
+    if find_root(directory.resolve()) is None:
+        return f"there is no jobs repository here, so no job {shown}; name a file with a job, or go to a repository"
     known = sorted({job.document.name for job, _ in _jobs(directory, project, ["*"], [])})
     advice = "`jobgen report` shows the jobs"
     return f"there is no job {shown}{suggest_or(wanted[0], known, advice) if len(wanted) == 1 else f'; {advice}'}"
