@@ -8,6 +8,7 @@ import textwrap
 import pytest
 import yamltexts
 from examples import EXAMPLES, cases
+from growth import grows_with_the_square
 from placedproblems import lost_places, place_problem, resolve
 from validationcases import find_problems as find_validation_problems
 from validationcases import list_cases, read_objects
@@ -64,7 +65,9 @@ def compare(text):
         except UnexpectedTextError:
             every += sum(1 for _ in list_paths(located.data))
             continue
-        for path, node in list_paths(located.data):
+        paths = [*list_paths(located.data)]
+        # What a lookup keeps does not change what another one finds, in any order.
+        for path, node in [*paths, *reversed(paths)]:
             every += 1
             try:
                 own = searched.find(path.steps, is_key=path.is_key)
@@ -105,6 +108,36 @@ def test_text_that_looks_like_a_key_is_not_taken_for_it(text):
     found, every = compare(text)
 
     assert 0 <= found <= every
+
+
+LONG = {
+    "flow list": (lambda size: f"a: [{', '.join(f'x{n}' for n in range(size))}]\n", lambda n: PathTo(("a", n))),
+    "flow mapping": (
+        lambda size: f"a: {{{', '.join(f'k{n}: {n}' for n in range(size))}}}\n",
+        lambda n: PathTo(("a", f"k{n}")),
+    ),
+    "keys in flow": (
+        lambda size: f"a: {{{', '.join(f'k{n}: {n}' for n in range(size))}}}\n",
+        lambda n: PathTo(("a", f"k{n}"), is_key=True),
+    ),
+    "mappings in flow": (
+        lambda size: f"a: [{', '.join(f'{{b: {n}}}' for n in range(size))}]\n",
+        lambda n: PathTo(("a", n, "b")),
+    ),
+    "block list": (lambda size: "a:\n" + "- b: 1\n  c: 2\n" * size, lambda n: PathTo(("a", n, "c"))),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_many_lookups_in_one_value_are_linear(name):
+    """Looking up all of 100 places reads the line once, not a hundred times."""
+    write, list_place = LONG[name]
+
+    def prepare(size):
+        searched = search(write(size))
+        return lambda: [searched.find(list_place(n).steps, is_key=list_place(n).is_key) for n in range(size)]
+
+    assert not grows_with_the_square(prepare, 100)
 
 
 def test_a_key_and_an_item_are_found():

@@ -22,49 +22,58 @@ class Search:
 
     def __init__(self, data: Any, text: str, file: str, first_line: int) -> None:
         """Start with the text of a file, of which the document begins on a line, counted from 1."""
-        self._data = data
-        self._lines = text.split("\n")
-        self._file = file
-        self._first = first_line - 1
-        # One line may hold thousands of values: what is read with locations is kept for the other paths into it.
-        self._located: dict[tuple[Any, ...], Any] = {}
         if _UNUSUAL.search(text):
             raise UnexpectedTextError
+        self._walk = Walk(text.split("\n"), file, 1)
+        # What a lookup has found on its way is kept for other paths that begin like it: mappings and lists in block
+        # style as they are in the data, with their first line and column, and others with their locations.
+        self._blocks = {(): (data, *self._find_content(first_line - 1))}
+        self._located: dict[tuple[Any, ...], Any] = {}
+        # The lines of the first items of lists.
+        self._items: dict[tuple[Any, ...], list[int]] = {}
 
     def find(self, path: tuple[Any, ...], *, is_key: bool) -> Any:
         """Return the node at a path, or the key at its end, with its location; raise an UnexpectedTextError."""
-        for end in range(len(path), 0, -1):
-            if not (is_key and end == len(path)) and path[:end] in self._located:
-                return _follow(self._located[path[:end]], path[end:], is_key=is_key)
-        walk, tree = Walk(self._lines, self._file, 1), self._data
-        walk.go_to_content(self._first)
-        column = walk.find_indent()
-        for depth, step in enumerate(path):
+        last = len(path) - 1
+        if not path:
+            raise UnexpectedTextError
+        depth = last if is_key else last + 1
+        while path[:depth] not in self._blocks:
+            if path[:depth] in self._located:
+                return _follow(self._located[path[:depth]], path[depth:], is_key=is_key)
+            depth -= 1
+        # The value at a path is read with locations, also one in block style.
+        depth = min(depth, last)
+        tree, at, column = self._blocks[path[:depth]]
+        walk, lines = self._walk, self._walk.lines
+        while depth <= last:
+            step, depth = path[depth], depth + 1
             if type(tree) is list:
-                start = self._go_to_item(walk, tree, step, column)
-                value: Any = tree[step]
-                is_block = type(value) is dict and walk.line[start : start + 1] != "{"
-                if depth == len(path) - 1 or not is_block:
-                    node = walk.add_to_mapping(value, start) if is_block else walk.add_located(value, start)[1]
-                    return self._keep(node, path, depth + 1, is_key=is_key)
+                at, start = self._find_item(path[: depth - 1], at, tree, step, column)
+                tree = tree[step]
+                is_block = type(tree) is dict and lines[at][start : start + 1] != "{"
+                if depth > last or not is_block:
+                    walk.go_to_content(at)
+                    node = walk.add_to_mapping(tree, start) if is_block else walk.add_located(tree, start)[1]
+                    return self._keep(node, path, depth, is_key=is_key)
                 column = start
             else:
                 key = str(step)
-                _go_to_key(walk, key, column)
-                value = tree[step]
-                end = column + len(key)
-                if is_key and depth == len(path) - 1:
-                    return TracedKey.at(key, walk.span(column, end))
-                rest = walk.line[end + 1 :].lstrip(" ")
-                if depth == len(path) - 1 or (rest and rest[0] != "#"):
-                    return self._keep(walk.add_to_value(value, column, end + 1), path, depth + 1, is_key=is_key)
-                walk.go_to_content(walk.at + 1)
+                at, end = self._find_key(at, key, column)
+                tree = tree[step]
+                if is_key and depth > last:
+                    walk.go_to_content(at)
+                    return TracedKey.at(key, walk.span(column, end - 1))
+                rest = lines[at][end:]
+                if depth > last or (rest and (rest := rest.lstrip(" ")) and rest[0] != "#"):
+                    walk.go_to_content(at)
+                    return self._keep(walk.add_to_value(tree, column, end), path, depth, is_key=is_key)
+                at, indent = self._find_content(at + 1)
                 # What follows is indented more, but for the dashes of a list.
-                indent = walk.find_indent()
-                if indent < column or (indent == column and type(value) is not list):
+                if indent < column or (indent == column and type(tree) is not list):
                     raise UnexpectedTextError
                 column = indent
-            tree = value
+            self._blocks[path[:depth]] = tree, at, column
         raise UnexpectedTextError
 
     def _keep(self, node: Any, path: tuple[Any, ...], depth: int, *, is_key: bool) -> Any:
@@ -72,42 +81,49 @@ class Search:
         self._located[path[:depth]] = node
         return _follow(node, path[depth:], is_key=is_key)
 
-    @staticmethod
-    def _go_to_item(walk: Walk, items: list[Any], index: int, dash: int) -> int:
-        """Go to the line of an item of a list whose dashes stand at a column; return where the item begins."""
-        if index >= len(items) or not walk.line.startswith("- ", dash):
+    def _find_content(self, at: int) -> tuple[int, int]:
+        """Return the first line from a number on that is neither empty nor a comment, and how far it is indented."""
+        lines = self._walk.lines
+        for number in range(at, len(lines)):
+            text = lines[number].lstrip(" ")
+            if text and text[0] != "#":
+                return number, len(lines[number]) - len(text)
+        raise UnexpectedTextError
+
+    def _find_item(self, path: tuple[Any, ...], at: int, items: list[Any], index: int, dash: int) -> tuple[int, int]:
+        """Return the line of an item of the list at a path, whose dashes stand at a column, and where it begins."""
+        if index >= len(items) or self._walk.lines[at][dash : dash + 2] != "- ":
             raise UnexpectedTextError
-        for _ in range(index):
-            _go_to_line(walk, "- ", dash)
-        start = dash + 1
-        while walk.line[start : start + 1] == " ":
+        known = self._items.setdefault(path, [at])
+        while index >= len(known):
+            known.append(self._find_line(known[-1] + 1, "- ", dash))
+        line, start = self._walk.lines[known[index]], dash + 1
+        while line[start : start + 1] == " ":
             start += 1
-        return start
+        return known[index], start
 
+    def _find_key(self, at: int, key: str, column: int) -> tuple[int, int]:
+        """Return the line of a key of the mapping that begins on a line, at a column, and where its colon ends."""
+        wanted = f"{key}:"
+        line, end = self._walk.lines[at], column + len(wanted)
+        # The first key of an item is behind a dash.
+        if line[column:end] != wanted or line[end : end + 1] not in ("", " "):
+            at = self._find_line(at + 1, wanted, column)
+        return at, end
 
-def _go_to_key(walk: Walk, key: str, column: int) -> None:
-    """Go to the line of a key of the mapping that begins on the current line, at a column."""
-    wanted = f"{key}:"
-    # The first key of an item is behind a dash.
-    if not (walk.line.startswith(wanted, column) and walk.line[column + len(wanted) :][:1] in ("", " ")):
-        _go_to_line(walk, wanted, column)
-
-
-def _go_to_line(walk: Walk, wanted: str, column: int) -> None:
-    """Go to the next line that has a text at a column, unless the block ends before."""
-    lines, end, before = walk.lines, column + len(wanted), " " * column
-    for number in range(walk.at + 1, len(lines)):
-        line = lines[number]
-        start = line[:column]
-        if start == before:
-            if line[column:end] == wanted and (wanted[-1] == " " or line[end : end + 1] in ("", " ")):
-                walk.go_to_content(number)
-                return
-            if not column and line[:3] in ("---", "..."):
+    def _find_line(self, at: int, wanted: str, column: int) -> int:
+        """Return the first line from a number on that has a text at a column, unless the block ends before."""
+        lines, end, before = self._walk.lines, column + len(wanted), " " * column
+        for number in range(at, len(lines)):
+            line = lines[number]
+            if line[:column] == before:
+                if line[column:end] == wanted and (wanted[-1] == " " or line[end : end + 1] in ("", " ")):
+                    return number
+                if not column and line[:3] in ("---", "..."):
+                    break
+            elif (text := line.lstrip(" ")) and text[0] != "#":
                 break
-        elif (text := line.lstrip(" ")) and text[0] != "#":
-            break
-    raise UnexpectedTextError
+        raise UnexpectedTextError
 
 
 def _follow(tree: Any, path: tuple[Any, ...], *, is_key: bool) -> Any:
