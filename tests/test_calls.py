@@ -35,6 +35,8 @@ MORE, LESS = 1.01, 0.97
 SHARE = 0.002
 """The share of the calls of a measure from which on a function is stored."""
 FURTHER = 20
+MOST_FOR_A_FINDING = 1000
+"""How many calls a job with findings may take beyond one without."""
 LINT = ("lint", "--no-cache", "files")
 JOB = """\
 apiVersion: kubeflow.org/v1
@@ -163,6 +165,11 @@ def test_calls_are_those_that_are_stored(numbers, count, accept):
         return
 
     assert [line for name in MEASURES for line in compare(name, counted[name], numbers["measures"][name])] == []
+
+
+def test_a_finding_takes_few_calls(numbers, count):
+    """Looking up where it is, what the stages do with it, and printing it; each of these jobs has two, and a note."""
+    assert each_finding(count).total <= MOST_FOR_A_FINDING
 
 
 def compare(name: str, calls: Calls, stored: dict[str, Any]) -> Iterator[str]:

@@ -158,8 +158,7 @@ def _may_end_name(folded: str, word: str, end: int) -> bool:
 
 def list_credentials(text: str) -> set[Span]:
     """Where tokens of known formats, and users and passwords in addresses, stand in any text."""
-    has_token, has_address = any(prefix in text for prefix in _PREFIXES), "://" in text and "@" in text
-    if not has_token and not has_address:
+    if not ("://" in text and "@" in text) and not has_any(text, _PREFIXES):
         return set()
     return {match.span() for match in _TOKENS.finditer(text)}.union(_find_url_credentials(text))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, location_of, value_of
@@ -137,24 +137,34 @@ def list_item_names(items: Iterable[Any]) -> list[Step]:
     seen: Counter[NamedItem | None] = Counter()
     steps: list[Step] = []
     for item in items:
-        fields = [field for field in _NAMING_FIELDS if isinstance(item, dict) and field in item]
-        names = ((field, value_of(item[field])) for field in fields)
-        found = next((NamedItem(field, str(name)) for field, name in names if isinstance(name, (str, int))), None)
+        found = _name_item(item)
         repeated = seen[found]
         seen[found] += 1
         steps.append(found._replace(value=f"{found.value}#{repeated}") if found and repeated else found or "*")
     return steps
 
 
-def name_items(steps: Iterable[Step], tree: Any) -> Iterator[Step]:
-    """Yield the steps of a path with names instead of numbers."""
+def _name_item(item: Any) -> NamedItem | None:
+    """Return the field by which an item of a list is known; None if it has none."""
+    for field in _NAMING_FIELDS if isinstance(item, dict) else ():
+        if field in item and isinstance(name := value_of(item[field]), (str, int)):
+            return NamedItem(field, str(name))
+    return None
+
+
+def name_items(steps: Iterable[Step], tree: Any) -> list[Step]:
+    """Return the steps of a path with names instead of numbers."""
+    named: list[Step] = []
     for step in steps:
-        if isinstance(step, int) and isinstance(tree, list) and step < len(tree):
-            yield list_item_names(tree)[step]
+        if type(step) is int and isinstance(tree, list) and step < len(tree):
+            # The first item needs none of the others.
+            name = list_item_names(tree[: step + 1])[step] if step else _name_item(tree[0]) or "*"
+            named.append(name)
             tree = tree[step]
         else:
-            yield step
-            tree = tree.get(step) if isinstance(tree, dict) else None
+            named.append(step)
+            tree = tree[step] if isinstance(tree, dict) and step in tree else None
+    return named
 
 
 def _quote(text: str) -> str:

@@ -162,22 +162,33 @@ class Places:
     """The paths to the mappings and lists of an object; those that stand at two of them have the first."""
 
     def __init__(self, tree: Mapping[str, Node]) -> None:
-        self._paths = paths = {id(tree): _ROOT}
-        pending: list[tuple[Any, Steps]] = [(tree, ())]
-        for holder, path in pending:
+        self._paths = {id(tree): _ROOT}
+        self._found: list[tuple[Any, Steps]] = [(tree, ())]
+        self._pending = iter(self._found)
+
+    def _find_holder(self, wanted: int) -> Steps | None:
+        """Return the path to a mapping or list, whose parts are looked at only as far as it takes to find it."""
+        paths, found = self._paths, self._found
+        if wanted in paths:
+            return paths[wanted]
+        for holder, path in self._pending:
             for key, child in holder.items() if type(holder) is dict else enumerate(holder):
                 # Plain data has no other types.
-                if (type(child) is dict or type(child) is list) and id(child) not in paths:
-                    paths[id(child)] = own = (*path, key)
-                    pending.append((child, own))
+                if (type(child) is dict or type(child) is list) and (known := id(child)) not in paths:
+                    paths[known] = own = (*path, key)
+                    found.append((child, own))
+            if wanted in paths:
+                return paths[wanted]
+        return None
 
     def find(self, node: Any) -> PathTo | None:
         """Return the path to what a check named; None if it is no part of the object, or a scalar by itself."""
-        node = find_gathered(node)
+        if type(node) is not At or type(node.holder) is Gathered:
+            node = find_gathered(node)
         holder = find_original(node.holder if type(node) is At else node)
         if not isinstance(holder, (dict, list)):
             return None
-        path = self._paths.get(id(holder))
+        path = self._find_holder(id(holder))
         if path is None or type(node) is not At:
             return None if path is None else PathTo(path)
         is_there = node.key in holder if isinstance(holder, dict) else type(node.key) is int and not node.is_key

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from jobgen.model.data import Node, TracedKey, TracedScalar, location_of
-from jobgen.model.finding import FixStep, Problem
+from jobgen.model.finding import Problem
 from jobgen.model.place import At, PathTo, Places, Steps, node_at
 
 _KIND = PathTo(("kind",))
@@ -24,10 +24,12 @@ def place_problems(problems: Iterable[Problem], obj: Mapping[str, Node], around:
 
 def _place_problem(problem: Problem, places: Places, around: Steps) -> Problem:
     def find(node: Any) -> PathTo | Node:
-        if node is None or type(node) is PathTo:
+        if type(node) is PathTo:
             return node
         path = places.find(node)
-        return _keep_located(node) if path is None else path._replace(steps=(*around, *path.steps))
+        if path is None:
+            return _keep_located(node)
+        return PathTo((*around, *path.steps), path.is_key) if around else path
 
     placed = _replace_nodes(problem, find)
     if placed.node is not None or problem.node is None:
@@ -35,7 +37,7 @@ def _place_problem(problem: Problem, places: Places, around: Steps) -> Problem:
     return placed._replace(node=_KIND._replace(steps=(*around, *_KIND.steps)))
 
 
-def _keep_located(node: Any) -> Any:
+def _keep_located(node: Any) -> Node:
     """Return a node of another object, such as a quota that is read with locations; None if it has no location."""
     return None if location_of(node_at(node)) is None else node_at(node)
 
@@ -78,6 +80,10 @@ def _list_nodes(problem: Problem) -> Iterator[Any]:
 
 
 def _replace_nodes(problem: Problem, replace: Callable[[Any], Any]) -> Problem:
-    related = tuple((replace(node), text) for node, text in problem.related)
-    steps: tuple[FixStep, ...] = tuple(step._replace(node=replace(step.node)) for step in problem.fix_steps)
-    return problem._replace(node=replace(problem.node), at=replace(problem.at), related=related, fix_steps=steps)
+    node, at, related, steps = problem.node, problem.at, problem.related, problem.fix_steps
+    return problem._replace(
+        node=node if node is None else replace(node),
+        at=at if at is None else replace(at),
+        related=tuple([(replace(other), text) for other, text in related]) if related else (),
+        fix_steps=tuple([step._replace(node=replace(step.node)) for step in steps]) if steps else (),
+    )

@@ -37,8 +37,11 @@ class PlacedObject:
     def find(self, path: PathTo) -> Node:
         """Return the node at a path, with its location."""
         if self._search is not None and self.mutated is None:
-            with suppress(UnexpectedTextError):
+            try:
                 return cast(Node, with_layer(self._search.find(path.steps, is_key=path.is_key), _LAYER))
+            except UnexpectedTextError:
+                # The rest of the text is as unusual.
+                pass
         if self.mutated is None:
             self.mutated = self._trace()
         return path.follow(self.mutated.object)

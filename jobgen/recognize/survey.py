@@ -297,8 +297,11 @@ def _is_named(file: str) -> bool:
 
 def find_variable(finding: Finding) -> str:
     """Return the variable of a program in the values that a finding is about; empty if there is none."""
-    found = (each for value in finding.quoted for each in find_placeholders(value))
-    return next((each.token for each in found if each.style in _STYLES), "")
+    for value in finding.quoted:
+        for placeholder in find_placeholders(value):
+            if placeholder.style in _STYLES:
+                return placeholder.token
+    return ""
 
 
 _EXPANDED = lazy_pattern(r"\$\(([\w.-]+)\)")

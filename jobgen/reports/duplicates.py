@@ -7,6 +7,7 @@ not hide another one. What is merged into a finding is listed in its `also_repor
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Literal, TypeAlias
 
 from jobgen.model.finding import BROKEN_KIND, UNCHECKED, Finding, Severity
@@ -67,19 +68,26 @@ def merge_duplicates(
 
     That of a mandatory rule is kept, else the most severe, else the first.
     """
-    left = list(enumerate(findings))
-    for rules, within in SAME_FAULTS:
-        order = {rule: number for number, rule in enumerate(rules.split())}
-        if sum(finding.rule in order for _, finding in left) > 1:
+    left: _Numbered = list(enumerate(findings))
+    rules = [finding.rule for finding in findings]
+    for order, within in _list_orders():
+        if sum(map(order.__contains__, rules)) > 1:
             left = _merge(left, order, within, mandatory)
+            rules = [finding.rule for _, finding in left]
     # What is reported of a framework only because its kind description has errors, which are reported, is dropped.
     broken = {finding.location.file for _, finding in left if finding.severity is Severity.ERROR}
     kept = {
         number: finding
         for number, finding in left
-        if not any(text == BROKEN_KIND and location.file in broken for location, text in finding.related)
+        if not (finding.related and any(text == BROKEN_KIND and at.file in broken for at, text in finding.related))
     }
     return [*kept.values()], [finding for number, finding in enumerate(findings) if number not in kept]
+
+
+@cache
+def _list_orders() -> Sequence[tuple[Mapping[str, int], str]]:
+    """Return the table of the same faults, with the place of each rule in its row."""
+    return [({rule: number for number, rule in enumerate(rules.split())}, within) for rules, within in SAME_FAULTS]
 
 
 _Numbered: TypeAlias = "Sequence[tuple[int, Finding]]"
