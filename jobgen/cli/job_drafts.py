@@ -211,7 +211,7 @@ def _find_change(finding: Finding, around: Surroundings) -> Callable[[Any], None
     match finding.rule:
         case "locked-field":
             return lambda job: _remove_line(job, finding.location.line - 1)
-        case "missing-queue" | "unqueued-accelerators" if around.queue and finding.mentions("pod template"):
+        case "missing-queue" | "unqueued-accelerators" if around.queue and finding.cause == "unmanaged kind":
             return lambda job: job["spec"].setdefault("labels", {}).update({QUEUE_LABEL: to_scalar(around.queue)})
         case "missing-queue" | "unqueued-accelerators" if around.queue:
             return lambda job: job["spec"].update({"queue": to_scalar(around.queue)})

@@ -10,7 +10,8 @@ from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.team_uses import QUEUES
 from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Node, value_of
-from jobgen.model.finding import add_article
+from jobgen.model.finding import Cause, add_article
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
 
 DOMAIN = "kueue.x-k8s.io/"
@@ -81,29 +82,36 @@ _LABELED = (("", "Pod"), ("apps", "Deployment"))
 _UNMANAGED = (("ray.io", "RayCronJob"), ("batch.volcano.sh", "CronJob"))
 
 
-def advise_queue(manifest: Manifest, pods: Sequence[Pod]) -> str:
-    """Return what to write so that these pods of an object wait in a queue; empty if they do."""
+class QueueAdvice(NamedTuple):
+    """What to write so that pods wait in a queue; without words if they do."""
+
+    words: str = ""
+    cause: Cause = ""
+
+
+def advise_queue(manifest: Manifest, pods: Sequence[Pod]) -> QueueAdvice:
+    """Return what to write so that these pods of an object wait in a queue."""
     kind = (manifest.group, manifest.kind_name)
     if get_queue(manifest) is not None and can_be_queued(manifest):
-        return ""
+        return QueueAdvice()
     others = [use for use in manifest.uses if use.what == QUEUES and not use.qualifier.startswith(DOMAIN)]
     schedulers = {as_text(pod.spec.get("schedulerName")) for pod in pods}
     # The queue of another scheduler is one only where that scheduler runs.
     if others and ("kueue" not in manifest.cluster.operators or not schedulers & {"", "default-scheduler"}):
-        return ""
+        return QueueAdvice()
     if kind == ("batch", "CronJob"):
         label = get_path(manifest.spec, "jobTemplate", "metadata", "labels", QUEUE_LABEL)
-        return "" if as_text(label) else f"set `{QUEUE_LABEL}` in the labels of its `jobTemplate`"
+        return QueueAdvice("" if as_text(label) else f"set `{QUEUE_LABEL}` in the labels of its `jobTemplate`")
     if kind in _LABELED:
-        return "" if get_kueue_queue(manifest) is not None else f"set the label `{QUEUE_LABEL}`"
+        return QueueAdvice("" if get_kueue_queue(manifest) is not None else f"set the label `{QUEUE_LABEL}`")
     if can_be_queued(manifest):
-        return "set `queue`" if manifest.kind else f"set the label `{QUEUE_LABEL}`"
+        return QueueAdvice("set `queue`" if manifest.kind else f"set the label `{QUEUE_LABEL}`")
     unmanaged = f"Kueue does not manage {add_article(manifest.kind_name)}"
     if kind in _UNMANAGED:
-        return f"{unmanaged}, so use a kind that it manages"
+        return QueueAdvice(f"{unmanaged}, so use a kind that it manages")
     if pods and all(as_text(get_path(pod.metadata, "labels", QUEUE_LABEL)) for pod in pods):
-        return ""
-    return f"{unmanaged}, so set the label `{QUEUE_LABEL}` in its pod template"
+        return QueueAdvice()
+    return QueueAdvice(f"{unmanaged}, so set the label `{QUEUE_LABEL}` in its pod template", "unmanaged kind")
 
 
 def is_mpi_v1(manifest: Manifest) -> bool:

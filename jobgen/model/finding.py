@@ -58,7 +58,9 @@ Cause: TypeAlias = Literal[
     "no placeholder",  # a name has something in braces that jobgen does not fill
     "not indented",  # a field stands beside the empty key that it belongs below
     "not installed",  # a chart that no values turn on: there is nothing of it that must be checked
-    "other form",  # the answer is to write the whole value in another form
+    "other form",  # the answer is to write the whole value, or another field with it, in another form
+    "unmanaged kind",  # Kueue does not manage the kind, so its pods name the queue
+    "no list",  # what is no list must be one
 ]
 """What is known of a problem beyond its rule and its values, where other stages depend on it."""
 

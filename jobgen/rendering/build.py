@@ -274,7 +274,8 @@ def manifest_errors(manifest: Node) -> list[Problem]:
         if value_of(items) is None:
             return [Problem("missing-field", "the List has no `items`", manifest, category="schema")]
         if not isinstance(items, list):
-            return [Problem("wrong-type", "`items` of a List must be a list", items, category="schema")]
+            message = "`items` of a List must be a list"
+            return [Problem("wrong-type", message, items, category="schema", cause="no list")]
         message = "a List is an item of another List, so its items were not checked; write them in the outer List"
         return [Problem("invalid-value", message, items, category="schema")]
     if not {"apiVersion", "kind", "metadata"} & manifest.keys():

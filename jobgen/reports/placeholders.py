@@ -134,7 +134,7 @@ def find_snake(finding: Finding) -> str:
 
 def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> str:
     """Return the `{name}` that makes a line a mapping, or no YAML; empty if another fault does."""
-    if finding.rule not in _BRACES_RULES or finding.mentions("must be a list"):
+    if finding.rule not in _BRACES_RULES or finding.cause == "no list":
         return ""
     line = read_lines(finding.location.file)[finding.location.line - 1 : finding.location.line]
     match = _BRACES.search(line[0]) if line else None

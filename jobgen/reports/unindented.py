@@ -18,6 +18,8 @@ from jobgen.reports.consequences import DEPENDS_ON
 
 _EMPTY = lazy_pattern(r"((?: |- )*)([\w./-]{1,100}):\s*(?:#.*)?\Z")
 _ENTRY = lazy_pattern(r"( *)([\w./-]{1,100}):(?:\s|\Z)")
+_CERTAIN = ("not indented", "other form", "unnamed item")
+"""Causes of which the message says what to write instead."""
 _MOST = 20
 """How many lines above a field are searched for the empty key."""
 
@@ -65,7 +67,7 @@ def _may_be_unindented(found: Finding) -> bool:
     if found.cause == "missing level":
         # Its key may be there, without a value.
         return is_unknown
-    is_certain = found.meant or found.cause == "not indented" or found.mentions("; write ")
+    is_certain = found.meant or found.cause in _CERTAIN
     return is_unknown and found.fix is None and not is_certain
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from jobgen.k8s.devices import is_device
 from jobgen.model.data import untraced
@@ -295,31 +295,42 @@ _LAYER_WORDS = {
 """Words for `defaults` and `merge`, which have the fields of a job but not its metadata."""
 
 
-def find_foreign_word(title: str, key: str, value: Any, name: str = "", framework: str = "") -> str:
-    """What to write instead of a word of another tool; an empty string if it is none. `name` is that of the mapping."""
+def find_foreign_word(
+    title: str, key: str, value: Any, name: str = "", framework: str = ""
+) -> tuple[str, Literal["", "other form"]]:
+    """Return what to do about a word of another tool, and if that is to write something else; empty if it is none.
+
+    `name` is that of the mapping.
+    """
+    if title == OVERLAY and key == "resources" and isinstance(value, list):
+        return "remove it: all files under jobs/ are read", ""
+    if title == JOB and key in _ROLE_NAMES and (name not in ("defaults", "merge") or key not in _LAYER_WORDS):
+        return "it is a role, so write it below `roles`", ""
+    words = _FOREIGN_WORDS.get(title, {})
+    word = words.get(key, "") or words.get(to_camel_case(key), "")
+    form = _find_form(title, key, value, name, framework, word)
+    return (form, "other form") if form else (word if word.startswith(_REMOVE) else "", "")
+
+
+def _find_form(title: str, key: str, value: Any, name: str, framework: str, word: str) -> str:
+    """Return what to write instead of a word of another tool; an empty string if it is none."""
     if title == JOB and name in ("defaults", "merge") and key in _LAYER_WORDS:
         return f"write {_LAYER_WORDS[key]}"
-    if title == OVERLAY and key == "resources" and isinstance(value, list):
-        return "remove it: all files under jobs/ are read"
     if title == MATCH and key in ("job", "jobs", "name"):
         names = untraced(value)
         shown = f"names: {to_inline_yaml(names if isinstance(names, list) else [names])}"
         return f"write `{shown}`" if len(shown) <= _MAX_FORM and "`" not in shown else "write `names`"
     if title in ("a secret", "a config") and key.isupper():
         return f"write `env: {{{key}: …}}`, with the name of a key"
-    if title == JOB and key in _ROLE_NAMES:
-        return "it is a role, so write it below `roles`"
     if title == ROLE and key in _ROLE_NAMES:
         return "it is a role of its own; write it one level to the left"
-    words = _FOREIGN_WORDS.get(title, {})
     own = to_camel_case(key)
-    word = words.get(key, "") or words.get(own, "")
     if title in (JOB, ROLE) and own in _PROCESS_WORDS:
         word = _PROCESSES.get(framework, "") or "`resources.gpu`; a pod starts a process for each"
     if title in (JOB, ROLE) and is_device(key):
         word = "it below `resources`"
     if not word or word.startswith(_REMOVE):
-        return word
+        return ""
     return f"write {_show_with_value(word, own, untraced(value))}"
 
 
@@ -344,7 +355,8 @@ def report_kustomize_patch(patch: Mapping[str, Any], place: At) -> Problem:
     is_list = isinstance(text, list) or (isinstance(text, str) and text.lstrip().startswith(("- ", "[")))
     form = "`jsonPatch` with the list of operations" if is_list else "`manifest` with the fields of the object"
     message = f"`target` and `patch` are fields of kustomize; write `{shown if is_shown else 'match'}` and {form}"
-    return Problem("unknown-field", f"{message}{', as YAML and not as text' * isinstance(text, str)}", place)
+    message += ", as YAML and not as text" * isinstance(text, str)
+    return Problem("unknown-field", message, place, cause="other form")
 
 
 def _show_with_value(word: str, key: str, value: Any) -> str:

@@ -271,7 +271,8 @@ def _report_dotted(title: str, key: str, name: str, holder: Any, path: tuple[str
 
     message = f"`{key}` is not a field of {title or f'`{name}`'}; write {show_blocks(path, holder[key])}"
     fix_steps, safe = suggest_blocks(key, holder, path)
-    return Problem("unknown-field", message, At(holder, key, is_key=True), fix_steps=fix_steps, safe=safe)
+    place = At(holder, key, is_key=True)
+    return Problem("unknown-field", message, place, fix_steps=fix_steps, safe=safe, cause="other form")
 
 
 def _report_missing_spec(key: str, holder: Any, others: int, name: str) -> Problem:
@@ -308,7 +309,8 @@ def _report_unknown(
 
     known, place = list(fields.known), At(value, key, is_key=True)
     if value_of(value[key]) is None and (entry := split_entry(str(key), known)):
-        return Problem("unknown-field", f"`{key}` has no space after its colon; write `{entry}`", place)
+        message = f"`{key}` has no space after its colon; write `{entry}`"
+        return Problem("unknown-field", message, place, cause="other form")
     start = f"`{key}` is not a field of {title or f'`{name}`'}"
     if similar := "" if find_meant(key, known) else find_similar_word(title, str(key)):
         meant = similar.strip("`")
@@ -325,20 +327,24 @@ def _report_unknown(
     fix_steps, safe = suggest_rename(place, known, value, lambda meant: takes(fields[meant], value[key]))
     framework = str(value_of(value.get("framework")) or "")
     is_misspelled = find_meant(key, known) != "" and title in (JOB, ROLE)
-    advice = "" if is_misspelled else find_foreign_word(title, str(key), value[key], name, framework)
+    cause: Cause = ""
+    advice = ""
+    if not is_misspelled:
+        advice, cause = find_foreign_word(title, str(key), value[key], name, framework)
     if key == "spec" and name in ("defaults", "merge") and isinstance(value[key], dict) and {*value[key]} <= {*known}:
-        advice = f"write its fields directly below `{name}`"
-    advice = advice or (find_place(title, str(key), schemas, framework) if not fix_steps else "")
+        advice, cause = f"write its fields directly below `{name}`", "other form"
+    if not advice and not fix_steps:
+        advice, cause = find_place(title, str(key), schemas, framework), "other form"
     if not advice and around and not fix_steps:
-        advice = f"put it {around}"
+        advice, cause = f"put it {around}", ""
     if not advice:
         entry = write_as_entry(value, known)
         message += entry or ("" if close else list_fields(known, title))
-        cause: Cause = "unnamed item" if entry else ""
+        cause = "unnamed item" if entry else ""
         return Problem("unknown-field", message, place, fix_steps=fix_steps, safe=safe, cause=cause, meant=close)
     block = find_block(title, str(key), schemas, framework)
     fix_steps, safe = suggest_move(key, value, block, value) if block else NO_FIX
-    return Problem("unknown-field", f"{start}; {advice}", place, fix_steps=fix_steps, safe=safe)
+    return Problem("unknown-field", f"{start}; {advice}", place, fix_steps=fix_steps, safe=safe, cause=cause)
 
 
 def _suggest_list(key: str, meant: str, holder: Any, fields: LazyFields[Check]) -> tuple[FixStep, ...]:
@@ -511,8 +517,9 @@ def _report_type(value: Node, name: str, entry: Entry, expected: str, types: lis
     hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
     message = f"`{key}` is {shown}, and must be {expected}{hint}"
     node, meant = at_scalar(value, entry), TYPE_NAMES["string"] if "string" in types else expected
+    cause: Cause = "no list" if "array" in types else ""
     problem = Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, expected=meant)
-    return problem._replace(about=key, answer=hint)
+    return problem._replace(about=key, answer=hint, cause=cause)
 
 
 def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:

@@ -33,11 +33,12 @@ def name_source(variable: str, source: dict[str, Any], problems: list[Problem]) 
     if source.keys() == _NAMES and all(isinstance(value_of(each), str) for each in source.values()):
         meant = to_inline_yaml({"secretKeyRef": untraced(source)})
         message = f"`{variable}` does not say what has this key; write `{meant}`, or `configMapKeyRef`"
-        problems.append(Problem("unknown-field", message, variable, at=next(iter(source))))
+        problems.append(Problem("unknown-field", message, variable, at=next(iter(source)), cause="other form"))
         return {"secretKeyRef": source}
     if "value" in source and source.keys() <= {"name", "value"}:
         message = f"`value` is not a source of `{variable}`; write the value behind its name, without `value`"
-        problems.append(Problem("unknown-field", message, variable, at=find_key(source, "value")))
+        place = find_key(source, "value")
+        problems.append(Problem("unknown-field", message, variable, at=place, cause="other form"))
         return source
     empty = next((key for key in source if key in _REFERENCES and value_of(source[key]) is None), None)
     beside = {key: value for key, value in source.items() if key != empty}
@@ -66,6 +67,6 @@ def name_source(variable: str, source: dict[str, Any], problems: list[Problem]) 
     wrong = f"`{word}` of `{variable}` is not a mapping" if is_field else f"`{word}` is not a source of `{variable}`"
     message = f"{wrong}; write `{to_inline_yaml({meant: untraced(reference)})}`"
     # Without the word, nothing is left of an incomplete source.
-    found = Problem("unknown-field", message, word, fix_steps=tuple(steps))
+    found = Problem("unknown-field", message, word, fix_steps=tuple(steps), cause="other form")
     problems.append(found if is_certain else found._replace(node=variable, at=word, fix_steps=()))
     return {meant: reference}

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.data import Location
 from jobgen.model.features import list_rule_modules
-from jobgen.model.finding import FixStep, Problem, Severity, quoted_values
+from jobgen.model.finding import Cause, FixStep, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import Place
 
@@ -51,11 +51,8 @@ class Violation(NamedTuple):
     """See `Problem.meant`."""
     finish: Callable[[Problem, bool], Problem | None] | None = None
     """See `Problem.finish`."""
-
-    @property
-    def quoted(self) -> tuple[str, ...]:
-        """The values in backticks in the message; without any, the message itself."""
-        return quoted_values(self.message)
+    cause: Cause = ""
+    """See `Problem.cause`."""
 
 
 class Fact(NamedTuple):

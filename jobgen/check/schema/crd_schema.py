@@ -307,7 +307,8 @@ class _Compiler:
         is_there = get_path(obj, *path.split("."), key) is not None
         if own == f"{path}.{key}" and get_path(obj, *own.split("."), "template") is None:
             # Each object with pods has a `spec`, and their template has another.
-            return problem._replace(message=f"{problem.message}; write `template:` above it, and indent it", meant="")
+            message = f"{problem.message}; write `template:` above it, and indent it"
+            return problem._replace(message=message, meant="", cause="other form")
         message += f"; `{path}` has it, so remove it here" if is_there else f"; it belongs in `{path}`"
         return problem._replace(message=message, fix_steps=fix_steps, safe=safe, meant="", cause="misplaced")
 
@@ -406,7 +407,7 @@ def _report_unknown_field(
 
             if split := split_entry(str(key), known):
                 message = f"`{key}` has no space after its colon; write `{split}`"
-                problems.append(Problem("unknown-field", message, place, category="schema"))
+                problems.append(Problem("unknown-field", message, place, category="schema", cause="other form"))
                 return
         near, path, level, is_first, meant, is_alike, cause = hint(str(key), holder)
         if level:
@@ -560,7 +561,8 @@ def _report_wrong_type(value: Node, name: str, entry: Entry, expected: str, chec
     if lines >= 2 and expected in (TYPE_NAMES["object"], TYPE_NAMES["array"]) and name not in ("args", "command"):
         message = f"`{name}` is a text of {lines} lines, and must be {expected}; write it as YAML, without `|`"
     problem = report_value("wrong-type", message, value, entry)
-    return problem._replace(fix_steps=fix_steps, safe=safe, expected=expected, about=name, shown=shown)
+    cause: Cause = "no list" if expected == TYPE_NAMES["array"] else ""
+    return problem._replace(fix_steps=fix_steps, safe=safe, expected=expected, about=name, shown=shown, cause=cause)
 
 
 def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:

@@ -156,12 +156,25 @@ def _check_python(path: _Path, text: str) -> Iterator[Fault]:
         yield Fault(path.word.node, message, file=path.text, inside=fault.inside)
 
 
+class _Unreadable(NamedTuple):
+    """Why a text cannot be read in its format, and where."""
+
+    inside: Location
+    what: str
+    advice: str = ""
+
+    @property
+    def words(self) -> str:
+        """What is wrong, and what to write instead if that is known."""
+        return f"{self.what}; {self.advice}" if self.advice else self.what
+
+
 class _Format(NamedTuple):
     """A format of config files."""
 
     name: str
-    find_error: Callable[[str], tuple[str, Location] | None]
-    """Returns what is wrong with a text, and where."""
+    find_error: Callable[[str], _Unreadable | None]
+    """Returns what is wrong with a text."""
 
 
 def _check_format(program: Program, path: _Path, text: str) -> Iterator[Fault]:
@@ -187,16 +200,18 @@ def _check_format(program: Program, path: _Path, text: str) -> Iterator[Fault]:
         found = form.find_error(reading.uncommented)
     if found is None:
         return
-    message, inside = f"`{path.text}` is not {form.name}: {found[0]}", found[1]
+    message = f"`{path.text}` is not {form.name}: {found.words}"
     reader = _find_reader(program, path.option)
     if reading is not None and reading.is_refused:
-        message, reader = f"DeepSpeed cannot read `{path.text}`, which is not JSON or Hjson: {found[0]}", "DeepSpeed"
+        message, reader = f"DeepSpeed cannot read `{path.text}`, which is not JSON or Hjson: {found.words}", "DeepSpeed"
     elif path.option == "deepspeed_config":
-        before, _, advice = message.partition("; ")
-        message = f"{before}, which DeepSpeed can accept and other programs cannot; {advice or 'correct it'}"
+        refused = (
+            f"`{path.text}` is not {form.name}: {found.what}, which DeepSpeed can accept and other programs cannot"
+        )
+        message = f"{refused}; {found.advice or 'correct it'}"
     elif reader:
-        message = f"{reader} cannot read `{path.text}`, which is not {form.name}: {found[0]}"
-    yield Fault(path.word.node, message, bool(reader), file=path.text, inside=inside)
+        message = f"{reader} cannot read `{path.text}`, which is not {form.name}: {found.words}"
+    yield Fault(path.word.node, message, bool(reader), file=path.text, inside=found.inside)
 
 
 def _find_reader(program: Program, option: str) -> str:
@@ -211,7 +226,7 @@ def _find_reader(program: Program, option: str) -> str:
     return "the Trainer" if option == "deepspeed" and is_trainer else ""
 
 
-def _find_json_error(text: str) -> tuple[str, Location] | None:
+def _find_json_error(text: str) -> _Unreadable | None:
     try:
         json.loads(text)
     except RecursionError:
@@ -220,38 +235,42 @@ def _find_json_error(text: str) -> tuple[str, Location] | None:
         at, sign = error.pos, text[error.pos : error.pos + 1]
         before = text[:at].rstrip()
         if before.endswith(",") and sign in ("}", "]"):
-            return f"a comma precedes `{sign}`; remove the comma", _locate(text, len(before) - 1)
+            return _Unreadable(_locate(text, len(before) - 1), f"a comma precedes `{sign}`", "remove the comma")
         if sign in ("/", "#"):
-            return "it has a comment; remove it", _locate(text, at)
+            return _Unreadable(_locate(text, at), "it has a comment", "remove it")
         if sign == "'":
-            return "it has single quotes; write double quotes", _locate(text, at)
+            return _Unreadable(_locate(text, at), "it has single quotes", "write double quotes")
         word = _WORD.match(text, at)
         if word and word[0] in _LITERALS:
-            return f"it has `{word[0]}`; write `{_LITERALS[word[0]]}`", _locate(text, at)
+            return _Unreadable(_locate(text, at), f"it has `{word[0]}`", f"write `{_LITERALS[word[0]]}`")
         if sign in ('"', "{", "[") and before[-1:] not in (",", ":", "{", "["):
-            return "a comma is missing; add it", _locate(text, max(len(before) - 1, 0))
+            return _Unreadable(_locate(text, max(len(before) - 1, 0)), "a comma is missing", "add it")
         return _describe_json(text, error.msg, at)
     return None
 
 
-def _describe_json(text: str, found: str, at: int) -> tuple[str, Location]:
+def _describe_json(text: str, found: str, at: int) -> _Unreadable:
     """Say what is wrong with brackets, quotation marks and names; otherwise, what the reader says."""
     sign = text[at : at + 1]
     opened = _list_open(text[:at])
     if sign in ("]", "}") and (not opened or opened[-1] != {"]": "[", "}": "{"}[sign]):
         if opened and {"[": "]", "{": "}"}[opened[-1]] in text[at:]:
-            return f"`{sign}` closes nothing; remove it, or write its other bracket", _locate(text, at)
-        answer = f"`{opened[-1]}` is not closed; write `{'}' if opened[-1] == '{' else ']'}` here" if opened else ""
-        return answer or f"`{sign}` closes nothing; remove it", _locate(text, at)
+            return _Unreadable(_locate(text, at), f"`{sign}` closes nothing", "remove it, or write its other bracket")
+        if not opened:
+            return _Unreadable(_locate(text, at), f"`{sign}` closes nothing", "remove it")
+        wanted = "}" if opened[-1] == "{" else "]"
+        return _Unreadable(_locate(text, at), f"`{opened[-1]}` is not closed", f"write `{wanted}` here")
     if found.startswith("Unterminated string") or (found.startswith("Invalid control") and sign == "\n"):
-        return "a quotation mark is not closed; write the other one", _locate(text, at)
+        return _Unreadable(_locate(text, at), "a quotation mark is not closed", "write the other one")
     if not text[at:].strip() and opened:
         sign = {"[": "]", "{": "}"}[opened[-1]]
-        return f"`{opened[-1]}` is not closed; write `{sign}`", _locate(text, max(len(text.rstrip()) - 1, 0))
+        return _Unreadable(
+            _locate(text, max(len(text.rstrip()) - 1, 0)), f"`{opened[-1]}` is not closed", f"write `{sign}`"
+        )
     word = _WORD.match(text, at)
     if word and found.startswith("Expecting property name"):
-        return f'`{word[0]}` has no quotation marks; write `"{word[0]}"`', _locate(text, at)
-    return f"`{found}`", _locate(text, min(at, max(len(text.rstrip()) - 1, 0)))
+        return _Unreadable(_locate(text, at), f"`{word[0]}` has no quotation marks", f'write `"{word[0]}"`')
+    return _Unreadable(_locate(text, min(at, max(len(text.rstrip()) - 1, 0))), f"`{found}`")
 
 
 _STRING = lazy_pattern(r'"(?:[^"\\]|\\.)*"')
@@ -272,13 +291,13 @@ _WORD = lazy_pattern(r"\w+")
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 
 
-def _find_yaml_error(text: str) -> tuple[str, Location] | None:
+def _find_yaml_error(text: str) -> _Unreadable | None:
     findings = read_shared(text.encode(errors="surrogatepass"), "config.yaml").findings
     found = next((each for each in findings if each.rule in ("yaml-syntax", "unknown-anchor")), None)
-    return None if found is None else (found.message, found.location._replace(file=""))
+    return None if found is None else _Unreadable(found.location._replace(file=""), found.without_advice, found.advice)
 
 
-def _find_toml_error(text: str) -> tuple[str, Location] | None:
+def _find_toml_error(text: str) -> _Unreadable | None:
     # Imported late: most files are YAML or JSON.
     import tomllib
 
@@ -290,8 +309,8 @@ def _find_toml_error(text: str) -> tuple[str, Location] | None:
         message, _, place = str(error).partition(" (at ")
         numbers = [int(each) for each in _NUMBER.findall(place)]
         if len(numbers) == 2:
-            return f"`{message}`", Location("", numbers[0], numbers[1])
-        return f"`{message}`", _locate(text, max(len(text.rstrip()) - 1, 0))
+            return _Unreadable(Location("", numbers[0], numbers[1]), f"`{message}`")
+        return _Unreadable(_locate(text, max(len(text.rstrip()) - 1, 0)), f"`{message}`")
     return None
 
 

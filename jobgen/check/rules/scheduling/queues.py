@@ -8,6 +8,7 @@ from jobgen.check.team_limits import find_accelerated_pods, requires_queue
 from jobgen.k8s.kueue import (
     DOMAIN,
     QUEUE_LABEL,
+    QueueAdvice,
     advise_queue,
     can_be_queued,
     find_queue,
@@ -55,7 +56,7 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(place, f"{message} `queue: {as_text(other)}` directly below `spec`")
         return
     pods = next((pods for _, pods in find_accelerated_pods(manifest)), [])
-    advice = advise_queue(manifest, pods) if pods else ""
+    advice, cause = advise_queue(manifest, pods) if pods else QueueAdvice()
     # KAI, Run:ai and similar schedulers use a label.
     if advice and not any("queue" in key for key in manifest.labels):
         gpus = count_gpus(manifest)
@@ -65,7 +66,7 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
         what = "job" if manifest.kind else "object"
         use = f"use queue {known}" if can_be_queued(manifest) else f"{advice} to {known}"
         message = f"the {what} requests {wanted} but names no queue; {use}"
-        yield Violation(manifest.name_place, message)
+        yield Violation(manifest.name_place, message, cause=cause)
 
 
 def _has_only_kueue(cluster: Cluster) -> bool:

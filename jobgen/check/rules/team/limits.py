@@ -443,8 +443,8 @@ def unqueued_accelerators(manifest: Manifest) -> Iterator[Violation]:
             message = f"`{of_others.qualifier}` makes Kueue charge no quota for the object; remove it"
             yield Violation(of_others.place, message, evidence=(of_others.qualifier,))
             return
-        advice = advise_queue(owner, pods)
+        advice, cause = advise_queue(owner, pods)
         if advice:
             message = f"the pods request accelerators without a queue; {advice}; {advise(team, QUEUES)}"
-            yield Violation(find_at(manifest.metadata, "name") or manifest.object, message)
+            yield Violation(find_at(manifest.metadata, "name") or manifest.object, message, cause=cause)
             return
