@@ -31,6 +31,8 @@ EXCEPTIONS = {
     "features/kueue/assignment": "the same",
     "features/kueue/cycle": "the same",
     "features/kueue/obstacles": "the same",
+    # What tells two of them apart.
+    "features/launch/values": "two faults of a launch, as `Finding.key` does two findings",
     # Messages are changed as texts.
     "rendering/file_secrets": "a secret is hidden in whatever words it is",
     "rendering/redact": "the same",
@@ -40,15 +42,9 @@ EXCEPTIONS = {
     "features/testing/job_tests": "prints failures that are the same in several environments once",
     "reports/formats/github": "prints",
     "reports/formats/sarif": "prints",
-    # Facts that no problem carries yet.
-    "check/rules/__init__": "the values of a violation, as `Problem.quoted`",
-    "cli/job_drafts": "whether a queue is missing at a pod template",
-    "features/launch/config_files": "passes on what the reader says",
-    "features/launch/values": "the values and the advice of a fault of a launch, as `Problem.quoted`",
-    "rendering/mended_jobs": "what a policy demands is only in the words of its author",
+    # The words of the author of a policy: what it demands is in no other place.
+    "rendering/mended_jobs": "a fault of a field that a policy names is no second one",
     "reports/consequences": "the same",
-    "reports/placeholders": "whether a list was expected",
-    "reports/unindented": "whether an answer is certain",
 }
 """The modules that read a message, each with the reason."""
 

@@ -14,6 +14,7 @@ from jobgen.model.mend import find_gaps, list_faulty_names, list_parents, mend
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.file_result import FileResult
 from jobgen.rendering.trace import Job
+from jobgen.reports.consequences import DEPENDS_ON
 
 ABOUT_MISSING_FIELDS = frozenset(("missing-field", "missing-pod-field"))
 """Rules about what a job does not have."""
@@ -105,12 +106,14 @@ def keep_independent(mended: MendedJob, left_out: FileResult, filled: FileResult
 
 
 def _is_about(found: Finding, names: Collection[str]) -> bool:
-    """Return True if a finding says that one of some fields is missing, or is about their sum.
-
-    What a policy demands is only in its message.
-    """
-    is_about_absence = found.rule.startswith("missing-") or found.category == "policy"
-    return is_about_absence and any(found.has_word(name, name.removesuffix("s")) for name in names)
+    """Return True if a finding says that one of some fields is missing."""
+    if found.category == "policy":
+        # What a policy demands is only in the words of its author.
+        return any(found.has_word(name, name.removesuffix("s")) for name in names)
+    if not found.rule.startswith("missing-"):
+        return False
+    needed = {found.rule.removeprefix("missing-"), *found.wrong_values, *DEPENDS_ON.get(found.rule, ())}
+    return any(name in needed or name.removesuffix("s") in needed for name in names)
 
 
 def follows_from(found: Finding, lines: Collection[int], parents: Collection[object]) -> bool:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TypeAlias
 
 from jobgen.k8s.placeholders import find_placeholders
-from jobgen.model.finding import Finding, Related, Severity, find_wrong_values
+from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.reports.entries import RANK
 from jobgen.spec.filled_names import PLACEHOLDERS
@@ -117,10 +117,10 @@ def find_capitals(finding: Finding) -> list[str]:
 
 def _list_quoted(finding: Finding) -> Sequence[str]:
     """Return the values that a finding quotes, without the names of variables and with them what to write instead."""
-    if finding.rule != "wrong-type" or "=" not in finding.message:
+    if finding.rule != "wrong-type":
         return finding.quoted
-    wrong = find_wrong_values(finding.message)
-    values = tuple(_ASSIGNED_NAME.sub("", value) for value in wrong)
+    wrong = finding.wrong_values
+    values = tuple(_ASSIGNED_NAME.sub("", value) if "=" in value else value for value in wrong)
     return finding.quoted if values == wrong else values
 
 

@@ -298,9 +298,8 @@ def _judge_processes(
 def _check_processes(run: Torchrun, processes: Word, option: str, machines: int, pods: Pods) -> Iterator[Fault]:
     """Compare the processes of each pod with its GPUs: they are those of all machines, divided."""
     value = run.find("nproc_per_node")
-    for fault in torchrun.compare_processes(value, run.program, pods):
-        if machines > 1 and pods.gpus and is_same(fault.node, value.node):
-            shown = f"{option} is {processes.text} for {machines} machines"
-            yield fault.advise(shown, f"use {machines * pods.gpus}, the GPUs of all pods")
-        else:
-            yield fault
+    start = advice = ""
+    if machines > 1 and pods.gpus:
+        start = f"{option} is {processes.text} for {machines} machines"
+        advice = f"use {machines * pods.gpus}, the GPUs of all pods"
+    yield from torchrun.compare_processes(value, run.program, pods, start, advice)

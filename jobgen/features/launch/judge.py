@@ -204,8 +204,8 @@ def _check_files(judged: Judged) -> Iterator[Fault]:
 def _flatten(stage: Stage) -> Iterator[Fault]:
     line = _find_line(stage.program) if stage.faults else None
     for fault in stage.faults:
-        # Other faults are in a file of their own, or name the line themselves.
-        is_of_line = line is not None and not fault.file and not fault.names_line
+        # Other faults are in a file of their own.
+        is_of_line = line is not None and not fault.file
         yield line.move(fault, stage.program) if line is not None and is_of_line else fault
     for script in stage.scripts:
         yield from _flatten(script)

@@ -368,14 +368,16 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
     if problem := _describe_meeting(run, place.text, host, count, is_static=backend.text == "static"):
         # The image can set a variable that the job does not.
         is_written = not is_same(place.node, run.program.node)
-        yield Fault(place.node, f"{problem}; {_advise_address(pods)}", is_written, (), pods.related, NODES_RULE)
+        message = f"{problem}; {_advise_address(pods)}"
+        yield Fault(place.node, message, is_written, (), pods.related, NODES_RULE, address=place.text)
     elif pods.kind == "PyTorchJob" and (found := _POD.match(host)):
         manifest = pods.container.pod.manifest
         role, is_own = manifest.find_role(found[2]), found[1] == manifest.name
         if not is_own or role is None or int(found[3]) >= role.count:
             whose = "is not a pod of this job" if is_own else f"is a pod of another job, `{found[1]}`"
             message = f"`{host}`, where the {count} pods meet, {whose}, so that {run.name} waits until it fails"
-            yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_own, (), pods.related, NODES_RULE)
+            message = f"{message}; {_advise_address(pods)}"
+            yield Fault(place.node, message, is_own, (), pods.related, NODES_RULE, address=host)
 
 
 def _describe_meeting(run: Torchrun, place: str, host: str, count: int, *, is_static: bool) -> str:
@@ -451,8 +453,11 @@ def check_processes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         yield from compare_processes(Word(value.text, node), run.program, pods)
 
 
-def compare_processes(value: Word, program: Program, pods: Pods) -> Iterator[Fault]:
-    """Compare a number of processes of each pod with the GPUs that they see."""
+def compare_processes(value: Word, program: Program, pods: Pods, start: str = "", advice: str = "") -> Iterator[Fault]:
+    """Compare a number of processes of each pod with the GPUs that they see.
+
+    `start` says where the number is from, if it is not written as it is; then `advice` says what to write.
+    """
     gpus, count = count_visible(program, pods), value.number
     if (absent := _find_absent(program, pods)) is not None:
         yield from absent
@@ -475,7 +480,8 @@ def compare_processes(value: Word, program: Program, pods: Pods) -> Iterator[Fau
         yield Fault(hidden.node, message, _names_nccl(program), (), related, PROCESSES_RULE)
         return
     has = f"a pod has {pluralize(gpus, 'GPU')}" if gpus == pods.gpus else f"they see {pluralize(gpus, 'GPU')}"
-    yield _compare(value, gpus, has, pods.container, is_error=_names_nccl(program), is_torchrun=program.name in NAMES)
+    is_error, is_torchrun = _names_nccl(program), program.name in NAMES
+    yield _compare(value, gpus, has, pods.container, start, advice, is_error=is_error, is_torchrun=is_torchrun)
 
 
 def _find_absent(program: Program, pods: Pods) -> tuple[Fault, ...] | None:
@@ -496,7 +502,15 @@ def _find_absent(program: Program, pods: Pods) -> tuple[Fault, ...] | None:
 
 
 def _compare(
-    value: Word, gpus: int, has: str, container: Container, *, is_error: bool, is_torchrun: bool = False
+    value: Word,
+    gpus: int,
+    has: str,
+    container: Container,
+    start: str = "",
+    advice: str = "",
+    *,
+    is_error: bool,
+    is_torchrun: bool = False,
 ) -> Fault:
     count = value.number or 0
     # In another environment, a pod may have another number of GPUs, but not every field takes a word.
@@ -504,10 +518,10 @@ def _compare(
     meant = str(gpus) if takes_numbers else "gpu"
     fix = () if not is_torchrun else (FixStep("set", value.node, gpus),) if takes_numbers else fix_value(value, meant)
     related = ((container.device_place, ""),)
-    shown = _count_processes(count)
+    shown = f"{start}: {_count_processes(count)}" if start else _count_processes(count)
     is_option = is_torchrun and "--nproc" in str(value_of(node_at(value.node)))
     written = "--nproc-per-node=gpu" if is_option else meant if fix else ""
-    advice = f"write `{written}`" if written else f"use {gpus}"
+    advice = advice or (f"write `{written}`" if written else f"use {gpus}")
     if count > gpus:
         message = f"{shown}, but {has}: `CUDA error: invalid device ordinal`; {advice}"
         return Fault(value.node, message, is_error, fix, related, PROCESSES_RULE)

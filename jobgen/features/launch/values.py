@@ -9,7 +9,7 @@ from jobgen.k8s.devices import is_device, is_device_share
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Container
 from jobgen.model.data import Location, Node
-from jobgen.model.finding import FixStep, quoted_values
+from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import Place
@@ -113,25 +113,13 @@ class Fault(NamedTuple):
     """Returns the text of the file with its location, which is in another object."""
     in_spec: tuple[str, str] = ("", "")
     """Words of the message, and what it says instead if the job is rendered from a spec."""
-
-    @property
-    def quoted(self) -> tuple[str, ...]:
-        """The values in backticks in the message."""
-        return quoted_values(self.message)
+    address: str = ""
+    """The address at which the pods cannot meet."""
 
     @property
     def key(self) -> tuple[str, str]:
         """What tells it from other faults of one node."""
         return self.rule, self.message
-
-    @property
-    def names_line(self) -> bool:
-        """True if the message names the line of a script inside of another text."""
-        return " in line " in self.message
-
-    def advise(self, start: str, advice: str) -> Fault:
-        """Return the fault with a start of its message, and other advice."""
-        return self._replace(message=f"{start}: {self.message.rpartition(';')[0]}; {advice}")
 
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"

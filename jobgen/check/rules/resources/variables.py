@@ -226,7 +226,7 @@ def _is_reported(manifest: Manifest, place: At, text: str) -> bool:
     """Return True if the launcher that takes an address is reported for it."""
     find_faults = find_part("job.launch.faults")
     faults = find_faults(manifest) if find_faults is not None else ()
-    return any(text in fault.quoted and _is_same(fault.node, place) for fault in faults)
+    return any(text == fault.address and _is_same(fault.node, place) for fault in faults)
 
 
 def _is_same(place: Place, other: At) -> bool:
