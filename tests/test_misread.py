@@ -89,7 +89,7 @@ CASES = {
     '  command: [python, train.py, "--lr 0.1"]\n': (1, "write two items, or `--lr=0.1`"),
     RUN + "  nodeSelector:\n    a:b\n    c:d\n": (3, "write `nodeSelector: {a: b, c: d}`"),
     "  command: [bash, -c]\n  args:\n    - >\n      python t.py\n        --lr=1\n        --x\n": (
-        3,
+        5,
         "write `\\` at the end of lines 1 and 2",
     ),
     f"{RUN}  configs:\n    x:\n      mountPath: /etc/x\n      data:\n        c.yaml:\n          a: 1\n": (

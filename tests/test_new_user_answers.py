@@ -172,6 +172,43 @@ CASES = {
     "namespace of an overlay": Case(
         OVERLAY.replace("prod}", "prod, namespace: a}"), 3, "write `namespace` below `spec`", "name`?", file=PROD
     ),
+    # Variables of a sweep are no template text of another tool.
+    "item beside a variable": Case(
+        f"{H}{MATRIX}  command:\n    - python\n    - t.py\n   - -x=${{{{ matrix.x }}}}\n    - -a\n",
+        13,
+        "indent it by 1 more space",
+        "template",
+    ),
+    "variable without quotes": Case(
+        append(f"{MATRIX}  env: {{A: ${{{{ matrix.x }}}}}}\n"), 11, 'write `"${{ matrix.x }}"`', "template"
+    ),
+    "half of a variable": Case(
+        append(f"{MATRIX}  args: [-a, -x=${{{{ matrix.x }}, -b]\n"), 11, 'write `args: [-a, "-x=${{ matrix.x }}", -b]`'
+    ),
+    "variable of another tool": Case(
+        append(f"{MATRIX}  args: [-x={{{{ matrix.x }}}}]\n"), 11, "write `${{ matrix.x }}`, and quotes around", "render"
+    ),
+    "quote behind a variable": Case(
+        append(f'{MATRIX}  env:\n    A: "${{{{ matrix.x }}}}" b\n'), 12, 'write `A: "${{ matrix.x }} b"`', "template"
+    ),
+    "open brace of an item": Case(command("[python, t.py, --cfg={a: 1, --lr=2]"), 9, '[python, t.py, "--cfg={a: 1}", '),
+    # Programs in scripts, and lines of scripts that YAML joins.
+    "program of a script": Case(
+        command("\n    - bash\n    - -c\n    - |\n      cd /app\n      torchrn t.py"), 14, "did you mean `torchrun`?"
+    ),
+    "line of a folded script": Case(
+        command("\n    - bash\n    - -c\n    - >\n      python t.py\n        --lr 0.1\n"),
+        14,
+        "`--lr` is run as a program",
+    ),
+    "block of a folded script": Case(
+        command("\n    - bash\n    - -c\n    - >\n      cd /x\n      && ls\n\n      if a; then b\n"),
+        16,
+        "`if` has no `fi`",
+    ),
+    "quote in joined lines": Case(
+        command("\n    - bash\n    - -c\n    - >\n      cd /x &&\n      python 'x\n      -b\n"), 12, "`'` is not closed"
+    ),
     # Variables that Kubernetes does not expand.
     "variable of the image": Case(
         command("[python, t.py, $HOME/x]"), 9, "the container has no variable `HOME`; set it in `env`"
@@ -280,6 +317,14 @@ def test_a_fix_writes_what_the_message_says(typed, safe, unsafe, tmp_path):
         lint_paths(tmp_path, (), (), format_="text", fix=kind, today=TODAY)
 
         assert expected in (tmp_path / "jobs/a.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    "lines", ["torchrn() { torchrun t.py; }\ntorchrn", "function bsh { a; }\nbsh t", "paddlex --run"]
+)
+def test_a_script_may_define_its_programs(lines, tmp_path):
+    script = "".join(f"      {line}\n" for line in lines.split("\n"))
+    assert lint_files(tmp_path, {"jobs/a.yaml": command(f"\n    - bash\n    - -c\n    - |\n{script}")}) == []
 
 
 @pytest.mark.parametrize(

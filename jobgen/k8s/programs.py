@@ -16,6 +16,7 @@ _OTHERS = {
     "torch.distributed.launch": "python -m torch.distributed.launch",
     "torch.distributed.run": "python -m torch.distributed.run",
 }
+_SIMILAR = frozenset(("paddlex", "pypy3", "python2", "pythonw"))
 OF_SLURM = frozenset(("srun", "sbatch", "salloc"))
 """Programs that ask Slurm for nodes."""
 _VARIABLE = lazy_pattern(r"[A-Za-z_]\w*=")
@@ -55,12 +56,16 @@ def describe_program(words: Sequence[str]) -> tuple[str, bool] | None:
     if (_PYTHON.match(first) and script.endswith(".sh")) or (first in SHELLS and script.endswith(".py")):
         program = "sh" if script.endswith(".sh") else "python"
         return f"`{first}` cannot run `{script}`; write `{to_inline_yaml([program, *words[1:]])}`", False
-    if first in PROGRAMS or first in _MEANT or "/" in first or " " in first:
-        return None
+    message = describe_misspelled(first)
+    return (message, False) if message else None
+
+
+def describe_misspelled(program: str) -> str:
+    """Say which program a name nearly is; empty if it is one, or resembles none."""
+    if program in PROGRAMS or program in _MEANT or program in _SIMILAR or "/" in program or " " in program:
+        return ""
     # Imported late: most programs are common ones.
     from jobgen.model.meant import find_meant
 
-    meant = _OTHERS.get(first, "") or find_meant(first, _MEANT)
-    if not meant or first in ("python2", "pythonw", "pypy3"):
-        return None
-    return f"`{first}` is not a known program; did you mean `{meant}`?", False
+    meant = _OTHERS.get(program, "") or find_meant(program, _MEANT)
+    return f"`{program}` is not a known program; did you mean `{meant}`?" if meant else ""

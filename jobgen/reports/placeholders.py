@@ -38,6 +38,8 @@ _ASSIGNED_NAME = lazy_pattern(r"(?<!\S)[A-Za-z_][A-Za-z0-9_]* ?=")
 _NAMES_FIELD = frozenset(("invalid-quantity", "wrong-type"))
 """Rules whose messages begin with the name of the field."""
 _VALUES_OF_FIELD = _NAMES_FIELD | {"invalid-value"}
+_VARIABLE = lazy_pattern(r"\$\{\{ *matrix\.[\w.-]+ *\}{0,2}")
+"""A variable of a sweep, which jobgen fills in."""
 _SNAKE = lazy_pattern(r"[a-z]+(?:_[a-z]+)+\Z")
 _SERIES = lazy_pattern(r"\b[A-Z]_[A-Z][A-Z0-9_]+\b")
 """A name of a series that is told from others by its first letter."""
@@ -97,7 +99,8 @@ def find_placeholder(finding: Finding) -> str:
         return ""
     if finding.rule == RULE:
         return finding.quoted[0]
-    tokens = (found.token for value in _list_quoted(finding) for found in find_placeholders(value))
+    values = (_VARIABLE.sub("", value) for value in _list_quoted(finding))
+    tokens = (found.token for value in values for found in find_placeholders(value))
     # An overlay's `{team}` is filled by jobgen.
     written = next((token for token in tokens if token.strip("{}") not in PLACEHOLDERS), "")
     return written or next(_list_words(finding), "")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.features.launch.shell.mistakes import Mistake, find_value
-from jobgen.k8s.programs import describe_slurm
+from jobgen.k8s.programs import describe_misspelled, describe_slurm
+from jobgen.k8s.shell.commands import BEGINNINGS
 from jobgen.k8s.shell.syntax import SyntaxFault, parse_all
 from jobgen.k8s.shell.tree import AndOr, Assignment, Literal, Redirection, Simple, Word
 from jobgen.model.lazy_re import lazy_pattern
@@ -93,6 +95,8 @@ def _check_commands(text: str, start: int, end: int, and_or: AndOr) -> Iterator[
         words = [_read(word) for word in command.words if not isinstance(word, Assignment)]
         if words[:1] and words[0] in ("cd", "srun") and (message := _describe_move(words, text)):
             yield Mistake(_count_lines(text, text.find(words[0], start, end), start), message, is_error=False)
+        if words[:1] and words[0][:2] in BEGINNINGS and (message := _describe_program(words[0], text)):
+            yield Mistake(_count_lines(text, text.find(words[0], start, end), start), message, is_error=False)
         if "install" in words[:4] and any("pip" in word for word in words[:3]):
             for redirection in command.redirections:
                 if not redirection.descriptor:
@@ -103,6 +107,15 @@ def _check_commands(text: str, start: int, end: int, and_or: AndOr) -> Iterator[
                 meant = f"-{bare}" if len(bare.partition("=")[0]) == 1 else f"--{bare}"
                 message = f"`{word}` begins with a long dash, and not with `-`; write `{meant}`"
                 yield Mistake(_count_lines(text, text.find(word, start, end), start), message, is_error=False)
+
+
+def _describe_program(name: str, text: str) -> str:
+    """Say which program a name nearly is, if the script does not define it itself."""
+    message = describe_misspelled(name)
+    is_defined = message and re.search(
+        rf"(?:\bfunction\s+|\balias\s+){re.escape(name)}\b|\b{re.escape(name)}\s*\(", text
+    )
+    return "" if is_defined else message
 
 
 def _describe_move(words: list[str], text: str) -> str:

@@ -29,6 +29,8 @@ _MAY_SLIP = lazy_pattern(
     r"(?m)^\s*(?:(?:export|readonly|declare|local)\s+(?:\$|\w+\s+=|\w+=[ \t]+[\w\"'$/.]|\w+:\s|\w+=[^\s,]*,\s)|"
     r"setenv\s|set\s+(?:\w+=|(?:-[a-np-z]+\s+)*pipefail)|\$\w+=|\w+=[ \t]+[\d\"'])|\A\s*(?:import|from)\s|^\s*//|"
     r"\bcd[ \t]+[^\s;&|]+[ \t]+[A-Za-z]|(?:^|[;&])\s*(?:srun|conda\s+activate)\b|"
+    r"(?:^|[;&|])\s*(?!(?:accelerate|bash|case|cat|deepspeed|mpirun|python[\d.]*|torchrun|touch|trap|true)\b)"
+    r"(?:py|pt|to|ot|tr|ac|ca|de|ed|mp|pm|ba|bs|ho)[a-z]{2,}[ \t]+[\w./-]|"
     r"\bpip3?\s+install\s.*\w[><]|\[\s+\S+=\S+\s+\]|\s[–—−]|\$\{\w+(?:[\s\"'/;]|\Z)|\$\(\((?!.*\)\))"
 )
 _MAY_BE_BASH = lazy_pattern(

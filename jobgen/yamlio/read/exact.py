@@ -19,7 +19,9 @@ _MERGE = object()
 
 # The errors that template text of Helm or Jinja causes.
 _TEMPLATE_ERRORS = frozenset(("yaml-syntax", "invalid-key"))
-_TEMPLATE = lazy_pattern(r"\{\{(?:.*?\}\}|[^}]*\Z)|\{%(?:.*?%\}|[^}]*\Z)")
+# The variables of a sweep are jobgen's own: what is wrong around them is a slip as around any other text.
+_TEMPLATE = lazy_pattern(r"\{\{(?!(?<=\$\{\{) *matrix\.)(?:.*?\}\}|[^}]*\Z)|\{%(?:.*?%\}|[^}]*\Z)")
+_MATRIX = lazy_pattern(r"\{\{ *matrix\.[\w-]+ *\}\}")
 # Only the beginning of a line is searched: a line may be as long as a file.
 _SEARCHED_LENGTH = 1000
 _LISTS = frozenset(("args", "command"))
@@ -182,7 +184,10 @@ class _Builder:
         if span is None:
             return finding
         start, end = span
-        message = f"this is template text ({quote(line[start:end])}); render it first, or quote it"
+        text = line[start:end]
+        message = f"this is template text ({quote(text)}); render it first, or quote it"
+        if _MATRIX.match(text):
+            message = f"{quote(text)} is not a variable; write {quote(f'${text}')}, and quotes around the value"
         location = Location(file, number, first_column + start + 1, number, first_column + end + 1)
         return finding._replace(rule="template-text", message=message, location=location)
 

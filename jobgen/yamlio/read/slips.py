@@ -107,6 +107,10 @@ _LONE_TEXT = re.compile(r"[A-Za-z_][\w./-]*(?:(?: +|:)[^\s:][^:]*)?\Z")
 _ODD_TEXT = re.compile(r"(?:\A|\s)[\w./-]+: |\w:\Z|[\"{}\[\]]")
 _EXPRESSION = re.compile(r"\$\{\{[^{}]*\}\}")
 """A variable of a matrix, which is no odd text."""
+_HALF_EXPRESSION = re.compile(r"(\$\{\{ *matrix\.[\w-]+ *)\}(?!\})")
+_COMMAND = re.compile(r"\s*(?:- )?(?:command|args): \[")
+"""A list that is no text, whatever is in it."""
+_OPEN_ITEM = re.compile(r"(?<=[\[ ,])(--?[\w.-]+=)([\[{])([^\[\]{}\"']*?)(?=, ?--?\w|\]\s*\Z)")
 _RUNS = tuple(each for each in _SPELLINGS if each[2] in ("has no space after its dash", "has no space after its colon"))
 """What is wrong with several lines one below another if it is with one, because the author does not know better."""
 _LOOK_ALIKE_MARK = re.compile(r"[，；、：](?=[^\s\]}])")
@@ -512,6 +516,7 @@ def _change_line(line: str) -> Iterator[tuple[str, str]]:
             yield found.expand(form), reason
     if find_opening(line) >= 0 and "; " in line:
         yield line.replace("; ", ", "), "has `;` between two entries"
+    yield from _complete_items(line)
     for gap in _MISSING_COMMA.finditer(line) if "{" in line else ():
         yield f"{line[: gap.start()]}, {line[gap.end() :]}", "has no comma between two entries"
     for gap in _MISSING_COMMA_OF_ITEMS.finditer(line) if "[" in line else ():
@@ -520,12 +525,20 @@ def _change_line(line: str) -> Iterator[tuple[str, str]]:
     yield from _balance_brackets(line)
     key = _KEY.match(line)
     value, mark, comment = line[key.end() :].partition(" #") if key else ("", "", "")
-    if quote_items(line)[1]:
+    if quote_items(line)[1] or _COMMAND.match(line):
         return
     if key and key[0].strip() and value[0] not in "\"'|>" and not {'"', "\\"} & set(value):
         yield f'{key[0]}"{value.rstrip()}"{mark}{comment}', "has a value that needs quotes"
     elif key and key[0].strip() and value[0] not in "\"'|>[{" and "'" not in line and not _has_odd_quotes(line):
         yield f"{key[0]}'{value.rstrip()}'{mark}{comment}", "has a value that needs quotes"
+
+
+def _complete_items(line: str) -> Iterator[tuple[str, str]]:
+    if (completed := _HALF_EXPRESSION.sub(r"\1}}", line)) != line:
+        yield quote_items(completed)[0], "has a variable whose `}}` lacks a bracket"
+    if (item := _OPEN_ITEM.search(line)) and _COMMAND.match(line):
+        quoted = f'"{item[1]}{item[2]}{item[3]}{_CLOSING[item[2]]}"'
+        yield line[: item.start()] + quoted + line[item.end() :], f"has a `{item[2]}` that is not closed in an item"
 
 
 def _close_quotes(line: str) -> Iterator[tuple[str, str]]:
