@@ -139,7 +139,8 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
             if not (folder / path).exists() or (folder / path).read_bytes() != content
         }
     except OSError as error:
-        return error_result(ExitCode.INTERNAL_ERROR, f"{error.filename}: {error.strerror}; nothing was written{advise(error)}")
+        message = f"{error.filename}: {error.strerror}; nothing was written{advise(error)}"
+        return error_result(ExitCode.INTERNAL_ERROR, message)
     files = {folder / path: content.decode("utf-8", "surrogateescape") for path, content in stale.items()}
     kept = map(identity_of, converted.manifests) if converted else ()
     failure = refuse_losses(files, directory, kept) or write_files(files, folder)
