@@ -54,6 +54,8 @@ _write_to_memory()
 os.environ["GIT_TEMPLATE_DIR"] = tempfile.mkdtemp(prefix="jobgen-tests-")
 for folder in ("hooks", "info"):
     os.mkdir(os.path.join(os.environ["GIT_TEMPLATE_DIR"], folder))
+# Behind each commit, Git would start a process that looks for garbage.
+Path(os.environ["GIT_TEMPLATE_DIR"], "config").write_text("[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n")
 # The cache of another run must not decide whether a test passes.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jobgen-tests-")
 # In CI, the day of the run decides what has expired.

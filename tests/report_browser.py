@@ -123,7 +123,7 @@ def pages(tmp_path_factory):
         "fleet": lambda: make_fleet(120, url=URL),
         "small": lambda: make_fleet(12, ("dev", "prod"), url=URL),
         "large": lambda: make_fleet(1000),
-        "huge": lambda: make_fleet(3_000, has_manifests=False),
+        "huge": lambda: make_fleet(1_500, has_manifests=False),
         "hostile": lambda: make_fleet(11, ("<b>dev</b>", "prod"), names=HOSTILE),
         "hostile-changes": lambda: make_pull_request(text=HOSTILE[0]),
         "changes": lambda: make_pull_request(url=URL),

@@ -465,6 +465,7 @@ def test_plugin_file_matches_the_argo_cd_format() -> None:
     assert "discover" not in plugin["spec"]
 
 
+@pytest.mark.stress
 def test_nothing_outlives_the_deadline(tmp_path: Path) -> None:
     """Neither code that takes every exception for a fault of a rule, nor compiled code that never returns."""
     script = tmp_path / "late.py"

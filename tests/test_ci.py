@@ -331,6 +331,7 @@ def list_faulty(log: str) -> list[str]:
     return sorted(set(re.findall(r"::error file=overlays/(\w+)/", log)))
 
 
+@pytest.mark.stress
 def test_action_lints_some_environments_and_leaves_out_known_findings(repository: Repository) -> None:
     add_known_fault(repository)
     event = pull_request(repository)

@@ -164,6 +164,7 @@ def test_who_reads_a_file_while_it_is_replaced_has_all_of_the_old_one(tmp_path: 
     assert os.listdir(tmp_path) == ["jobs.yaml"]
 
 
+@pytest.mark.stress
 def test_concurrent_fixes(repository: Path, tmp_path: Path, stress: int) -> None:
     old = state(repository)
     run(repository, "lint", "--fix")

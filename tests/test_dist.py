@@ -135,6 +135,7 @@ def test_all_images_are_built_of_the_same_sources():
     assert all(each == first for each in others)
 
 
+@pytest.mark.stress
 def test_an_image_copies_what_its_build_needs(built, tmp_path):
     """The commands of a Dockerfile that copy the sources give a folder of which pip builds the same wheel."""
     copies = list_copies(DOCKERFILES[0])

@@ -432,6 +432,7 @@ def test_hooks_are_installed(owner: User) -> None:
     assert (check["status"], check["facts"]["installed"]) == ("ok", True)
 
 
+@pytest.mark.stress
 def test_hooks_and_ci_of_a_subfolder_count_at_the_top_of_git(owner: User) -> None:
     top = owner.root
     hooks = (ROOT / "jobgen/data/starter/pre-commit-config.yaml").read_text()

@@ -232,6 +232,7 @@ def test_lenses_and_rendered_documents_in_an_editor(tmp_path):
         assert "failed" not in client.log.read_text()
 
 
+@pytest.mark.stress
 def test_inlay_hints_for_editors_without_lenses(tmp_path):
     folder = write(tmp_path / "repository", FILES)
     job = (folder / "jobs/bert.yaml").as_uri()

@@ -309,6 +309,7 @@ def test_damaged_and_foreign_entries_are_never_used(tmp_path: Path, stress: int)
             assert [_say(each.folder) for each in folders] == expected
 
 
+@pytest.mark.stress
 def test_another_repository_in_the_same_place_has_answers_of_its_own(tmp_path: Path) -> None:
     random, place = Random(2), tmp_path / "repository"
     folders = []

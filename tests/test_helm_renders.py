@@ -54,6 +54,7 @@ def lint(folder: Path, *arguments: str, path: str = WITH_HELM) -> dict:
     return report
 
 
+@pytest.mark.stress
 def test_helm_is_started_once_for_each_chart(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     path = count_helm(programs)

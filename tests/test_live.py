@@ -511,6 +511,7 @@ def test_a_kind_that_is_not_rendered_and_cannot_be_read_is_named(repository, api
     assert "jobs.batch/v1: " in done.stdout.decode()
 
 
+@pytest.mark.stress
 def test_the_version_in_which_an_object_is_served_is_no_drift(repository, api):
     job = """\
 apiVersion: ray.io/v1

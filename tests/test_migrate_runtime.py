@@ -282,6 +282,7 @@ def test_equal_runtimes_share_a_name(users, existing, names):
     assert name_runtimes(users, existing) == names
 
 
+@pytest.mark.stress
 def test_public_manifests():
     """Of the public PyTorchJobs that are complete objects, at least 95 % create equal pods.
 

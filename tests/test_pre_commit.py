@@ -132,6 +132,7 @@ def test_hook_ignores_unstaged_changes(repository: Repository) -> None:
     assert job.read_text() == good + "  imagePullPolicy: Sometimes\n"
 
 
+@pytest.mark.stress
 def test_hook_tests_changed_policies(repository: Repository) -> None:
     shutil.copy(ROOT / "policies/README.md", repository.folder / "README.md")
     source = next(path for path in (ROOT / "policies").glob("*.yaml") if (ROOT / "policies/tests" / path.stem).is_dir())

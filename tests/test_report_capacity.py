@@ -457,6 +457,7 @@ def test_the_page_says_why_jobs_wait_and_links_them(open_page, html, decided):
     assert shown.locator("h1").inner_text() == "a-first"
 
 
+@pytest.mark.stress
 def test_the_search_keeps_queues_and_workloads(open_page, html):
     shown = open_page(html)
     shown.keyboard.press("/")
@@ -524,6 +525,7 @@ def make_large(queues, workloads):
     return assemble_page("large", encode("fleet", {"name": "large", "revision": "", "currency": ""}, tables))
 
 
+@pytest.mark.stress
 def test_many_queues_and_workloads_stay_usable(open_page):
     few, shown = open_page(make_large(50, 2_500)), open_page(make_large(200, 10_000))
     draw = (

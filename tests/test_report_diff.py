@@ -549,6 +549,7 @@ def test_browser_keeps_hostile_text_as_text(visit):
     assert all(address.startswith(("#", "https://")) for address in addresses)
 
 
+@pytest.mark.stress
 def test_browser_says_when_nothing_changes_or_is_compared(visit):
     page = visit("empty")
     assert page.get_by_text("No object changes").is_visible()
@@ -567,6 +568,7 @@ def test_browser_says_when_nothing_changes_or_is_compared(visit):
     assert merged == [[3, ["dev", "prod"]], [4, ["prod"]]]
 
 
+@pytest.mark.stress
 def test_browser_draws_a_part_of_5000_changes(visit):
     page = visit("large")
     assert page.evaluate("document.querySelectorAll('*').length") < 3000

@@ -153,6 +153,7 @@ def test_keyboard_moves_opens_and_goes_back(visit):
     assert not page.locator("dialog").is_visible()
 
 
+@pytest.mark.stress
 def test_keyboard_reaches_the_end_of_the_matrix(visit):
     page = visit("fleet")
     page.locator(".matrix").focus()
@@ -197,6 +198,7 @@ def test_manifests_stand_side_by_side_with_their_differences(visit):
         assert left == right
 
 
+@pytest.mark.stress
 def test_environments_of_a_job_can_be_chosen(visit):
     page = open_job(visit, "dev,prod")
     shown = texts(page, ".side-head")
@@ -271,6 +273,7 @@ def test_pull_request_shows_effects_dangers_and_causes(visit):
     assert page.locator(".group.is-active").count() == 1
 
 
+@pytest.mark.stress
 def test_themes(visit):
     def ground(page):
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -386,6 +389,7 @@ def test_accessibility(visit, name):
             assert nodes == [], (view, scheme)
 
 
+@pytest.mark.stress
 def test_a_thousand_jobs_are_searched_in_linear_time(visit):
     page, fleet = visit("large"), visit("fleet")
     search = (
@@ -400,6 +404,7 @@ def test_a_thousand_jobs_are_searched_in_linear_time(visit):
     assert many < 24 * few
 
 
+@pytest.mark.stress
 def test_scrolling_draws_the_rows_in_view(visit):
     page = visit("fleet")
     page.locator(".matrix").evaluate("(grid) => { grid.scrollTop = 3000 }")
@@ -421,6 +426,7 @@ def test_a_phone_needs_no_horizontal_scrolling(visit, name):
         assert page.locator("select[aria-label=Team]").is_visible()
 
 
+@pytest.mark.stress
 def test_paper_shows_all_rows_and_no_controls(visit):
     page = visit("fleet", color_scheme="dark")
     page.keyboard.press("t")
