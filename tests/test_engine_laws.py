@@ -334,7 +334,7 @@ def test_a_killed_run_leaves_a_store_that_the_next_can_use(tmp_path: Path, stres
     random, store = Random(3), tmp_path / "store"
     edited = EditedFolder(tmp_path / "repository", JOBS_REPOSITORY, random)
     edited.commit()
-    for _ in range(3 * stress):
+    for _ in range(2 * stress):
         edited.edit()
         process = os.fork()
         if not process:

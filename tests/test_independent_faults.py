@@ -4,6 +4,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from sampling import is_long_run
 
 import jobgen
 
@@ -122,6 +123,8 @@ def find_findings(root: Path, jobs: dict[str, str]) -> dict[str, set[tuple[int, 
 def found(tmp_path_factory):
     pairs = [pair for pair in combinations(FAULTS, 2) if frozenset(pair) not in DEPENDENT]
     pairs = [pair for pair in pairs if FAULTS[pair[0]][0] != FAULTS[pair[1]][0]]
+    # Each fault stands beside several others; `--stress` tries all.
+    pairs = pairs if is_long_run() else pairs[::3]
     several = [(), *((name,) for name in FAULTS), *pairs]
     names = {each: f"job-{number}" for number, each in enumerate(several)}
     result = find_findings(
@@ -146,11 +149,12 @@ def test_each_fault_is_found(found):
     assert [name for name in FAULTS if not found[(name,)]] == []
 
 
+@pytest.mark.usefixtures("stress")
 @pytest.mark.parametrize("name", FAULTS)
 def test_both_of_two_faults_are_found(found, name):
     pairs = [pair for pair in found if len(pair) == 2 and name in pair]
 
     hidden = {pair: (found[(pair[0],)] | found[(pair[1],)]) - found[pair] for pair in pairs}
 
-    assert len(pairs) > 10
+    assert len(pairs) > 3
     assert {pair: lost for pair, lost in hidden.items() if lost} == {}

@@ -399,7 +399,7 @@ def test_file_above_the_size_limit_is_not_read():
 
 
 def test_excessive_depth_and_size_are_findings():
-    deep = ["[" * 4_000_000, "a: [" * 500_000, "- " * 500_000, '{"a":' * 100_000]
+    deep = ["[" * 1_000_000, "a: [" * 100_000, "- " * 200_000, '{"a":' * 100_000]
     hostile = [*deep, "{}" * 50_000, f"[{'a:, ' * 100_000}]", "a: [" + '"\\\'", ' * 2000 + "]"]
     sources = [read(text.encode(), "case.yaml") for text in hostile]
 
