@@ -425,6 +425,53 @@ def test_one_pod_starts_as_many_processes_as_before(target, tmp_path):
     assert yaml.safe_load(done.stdout)["spec"]["env"] == {"PET_NPROC_PER_NODE": "2"}
 
 
+MPI = """\
+apiVersion: kubeflow.org/v1
+kind: MPIJob
+metadata: {name: a, namespace: ml}
+spec:
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          containers:
+          - {name: mpi, image: "registry.example.com/a:1", command: COMMAND}
+    Worker:
+      replicas: 2
+      template: {spec: {containers: [{name: mpi, image: "registry.example.com/a:1"}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "target", "gone"),
+    [
+        ("[mpirun, -mca, plm_rsh_agent, /etc/mpi/kubexec.sh, t]", "mpi-operator", ["/etc/mpi/kubexec.sh"]),
+        ('[bash, -c, "mpirun --hostfile /etc/mpi/hostfile t"]', "mpi-operator", []),
+        ('[bash, -c, "mpirun --hostfile=/etc/mpi/hostfile t"]', "volcano", ["/etc/mpi/hostfile"]),
+        ("[mpirun, t, --log=/etc/mpi/hostfile.log]", "volcano", []),
+    ],
+)
+def test_files_of_the_operator_that_a_command_names_are_there_after(command, target, gone, tmp_path):
+    write_files(tmp_path, {"a.yaml": MPI.replace("COMMAND", command).encode()})
+    done = jobgen(tmp_path, "migrate", "a.yaml", "--to", target)
+
+    found = re.findall(
+        r"launcher: file `(.*)`: `mounted by the operator` before, nothing after \[launcher\]", done.stderr.decode()
+    )
+    assert found == gone
+    assert not gone or (done.returncode, done.stdout) == (1, b"")
+
+
+@pytest.mark.parametrize("target", ["kubernetes", "jobset", "volcano"])
+def test_a_command_may_name_the_address_and_port_of_the_first_node(target, tmp_path):
+    words = ["python", "t.py", "--init=tcp://$(MASTER_ADDR):$(MASTER_PORT)", "--rank=$(RANK)"]
+    job = {**NUMBERED, "spec": {**NUMBERED["spec"], "command": words}}
+    write_repository(tmp_path, job, [make_overlay("base", cluster=make_cluster("2.2.0", target))])
+    done = jobgen(tmp_path, "migrate", "a", "--to", target, "--accept", "restarts", "--accept", "lost-fields")
+
+    assert (done.returncode, b"command: " in done.stderr) == (0, False), done.stderr
+
+
 def test_nodes_of_tensorflow_stay_workers(tmp_path):
     job = make_job(framework="tensorflow", image="registry.example.com/a:1", command=["python", "t.py"], replicas=4)
     write_repository(tmp_path, job, [make_overlay("base", cluster={"platforms": ["jobset", "kubeflow"]})])

@@ -194,6 +194,8 @@ def _explain(difference: PodDifference, pair: _Pair, *, is_command: bool) -> str
         return NODES
     if any(_ANYTHING.intersection(note.field) for note in pair.lost):
         return FIELDS
+    if kind == "files":
+        return LAUNCHER if pair.launches else ""
     if pair.launches and _is_about_launch(difference, pair, is_command=is_command):
         return LAUNCHER
     return ENV if kind == "processes" else ""

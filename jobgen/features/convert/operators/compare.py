@@ -206,6 +206,7 @@ def compare_containers(before: Side, after: Side, field: str) -> Iterator[Change
     if numbers[0] != numbers[1]:
         yield Change("ports", f"{prefix}ports", ", ".join(numbers[0]), ", ".join(numbers[1]), training=host)
     yield from _compare_mounts(prefix, before, after, field)
+    yield from _compare_named_files(prefix, before, after, written)
     for name in dict.fromkeys([*first, *second]):
         values = [None if is_empty(each.get(name)) else each.get(name) for each in (first, second)]
         if name not in _SEPARATE_CONTAINER_FIELDS and values[0] != values[1]:
@@ -302,11 +303,21 @@ def _compare_texts(field: str, raw: list[list[Any]], env: _Envs, hosts: tuple[Ho
         return
     resolved = not any(each.unresolved for side in expanded for each in side)
     depends = any(each.depends for side in expanded for each in side)
-    if raw[0] == raw[1] and resolved and depends:
+    if raw[0] == raw[1] and depends and _drop_ports(neutral[0]) == _drop_ports(neutral[1]):
+        yield Change("host", field, texts[0], texts[1], training=False)
+    elif raw[0] == raw[1] and resolved and depends:
         yield Change("injected", field, texts[0], texts[1], training=False)
     else:
         shown = neutral if texts[0] == texts[1] else texts
         yield Change(field.rpartition(" ")[2], field, shown[0], shown[1], training=True)
+
+
+_PORT = re.compile(r"(?<=>):\d+")
+"""The port of a node, which follows its address."""
+
+
+def _drop_ports(texts: Iterable[str]) -> list[str]:
+    return [_PORT.sub("", text) for text in texts]
 
 
 def _compare_env(prefix: str, env: _Envs, hosts: tuple[Hosts, Hosts]) -> Iterator[Change]:
@@ -377,6 +388,39 @@ def _list_mounts(pod: CreatedPod, container: Fields) -> dict[str, Any]:
     return found
 
 
+def _compare_named_files(prefix: str, before: Side, after: Side, written: list[Fields]) -> Iterator[Change]:
+    """Yield the files of the operator that users name in their commands or variables, and that are not there after."""
+    found = _list_operator_files(before, written[0])
+    entries = [as_fields(each) for each in as_items(after.container.get("env"))]
+    words = (*as_items(after.container.get("command")), *as_items(after.container.get("args")))
+    own = [as_string(each.get("value")) for each in entries if each in as_items(written[1].get("env"))]
+    text = "\n".join((*map(as_string, words), *own)) if found else ""
+    mounts = _list_mounts(after.pod, after.container)
+    for path in found:
+        if re.search(rf"{re.escape(path)}(?![\w./-])", text) and not any(
+            _has_file(mount, folder, path) for folder, mount in mounts.items()
+        ):
+            yield Change("files", f"{prefix}file `{path}`", "mounted by the operator", None, training=True)
+
+
+def _list_operator_files(side: Side, written: Fields) -> list[str]:
+    """Return the paths of the files that an operator mounts by name."""
+    own = [as_fields(each).get("mountPath") for each in as_items(written.get("volumeMounts"))]
+    mounts = _list_mounts(side.pod, side.container)
+    return [f"{path}/{name}" for path, mount in mounts.items() if path not in own for name in _list_names(mount)]
+
+
+def _list_names(mount: Fields) -> list[str]:
+    items = as_items(get_fields(mount, "volume", "configMap").get("items"))
+    return [as_string(as_fields(each).get("path")) for each in items]
+
+
+def _has_file(mount: Fields, folder: str, path: str) -> bool:
+    """Return True if a mount has a file, or may have it because its files are not listed."""
+    names = _list_names(mount)
+    return path.startswith(f"{folder}/") and (not names or path.removeprefix(f"{folder}/") in names)
+
+
 _SCHEDULING = frozenset(
     """affinity nodeName nodeSelector overhead preemptionPolicy priority priorityClassName resourceClaims resources
     runtimeClassName schedulerName schedulingGates tolerations topologySpreadConstraints""".split()
@@ -391,7 +435,7 @@ class PodDifference(NamedTuple):
 
     kind: str
     """`nodes`, `processes`, `restart`, `retries`, `image`, `command`, `args`, `env`, `injected`, `resources`, `mounts`,
-    `volumes`, `container`, `initContainers`, `scheduling`, `pod`, `metadata`, `ports`, `name` or `host`."""
+    `files`, `volumes`, `container`, `initContainers`, `scheduling`, `pod`, `metadata`, `ports`, `name` or `host`."""
     where: str
     """The pods: `all nodes`, `rank 0`, `ranks 1-3`, or the role of pods that are not nodes."""
     field: str
