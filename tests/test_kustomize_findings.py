@@ -155,8 +155,20 @@ CASES = {
         [("web.yaml", 1, "kustomize-build-fails", "needs `metadata.name`")],
     ),
     "replicas of nothing": (
+        {"kustomization.yaml": "resources: [web.yaml]\nreplicas:\n- {name: job, count: 2}\n", "web.yaml": SERVICE},
+        [("kustomization.yaml", 3, "kustomize-build-fails", "`job` is not the name of a workload in this build")],
+    ),
+    "replicas of a kind without them": (
         {"kustomization.yaml": "resources: [web.yaml]\nreplicas:\n- {name: web, count: 2}\n", "web.yaml": SERVICE},
-        [("kustomization.yaml", 3, "kustomize-build-fails", "`web` is not the name of a workload in this build")],
+        [("kustomization.yaml", 3, "kustomize-build-fails", "StatefulSets, and `web` is a Service; patch the field")],
+    ),
+    "replicas of a custom resource": (
+        {
+            "kustomization.yaml": "resources: [job.yaml]\nreplicas:\n- {name: vit, count: 2}\n",
+            "job.yaml": "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: vit}\n"
+            "spec: {pytorchReplicaSpecs: {Master: {replicas: 1}, Worker: {replicas: 1}}}\n",
+        },
+        [("kustomization.yaml", 3, "kustomize-build-fails", "patch `/spec/pytorchReplicaSpecs/Worker/replicas`")],
     ),
     "a JSON patch of a missing field": (
         {
@@ -436,3 +448,50 @@ def test_a_file_that_is_missing_is_looked_for_in_the_folders_below(tmp_path):
     (tmp_path / "test/train.py").write_text("")
     [finding] = build_files(tmp_path, **files).findings
     assert "`src/train.py`" not in finding.message
+
+
+REFERRING = {
+    "a volume": ("configMapGenerator", "spec: {volumes: [{name: c, configMap: {name: a}}]}", "configMap.name"),
+    "a variable": ("secretGenerator", "spec: {env: [{valueFrom: {secretKeyRef: {name: a}}}]}", "secretKeyRef.name"),
+    "all variables": ("configMapGenerator", "spec: {envFrom: [{configMapRef: {name: a}}]}", "configMapRef.name"),
+    "a pull secret": ("secretGenerator", "spec: {imagePullSecrets: [{name: a}]}", "imagePullSecrets.name"),
+    "an optional one": ("configMapGenerator", "spec: {envFrom: [{configMapRef: {name: a, optional: true}}]}", ""),
+    "another one": ("configMapGenerator", "spec: {envFrom: [{configMapRef: {name: b}}]}", ""),
+    "another kind": ("configMapGenerator", "spec: {envFrom: [{secretRef: {name: a}}]}", ""),
+    "another namespace": ("configMapGenerator", "spec: {envFrom: [{configMapRef: {name: a}}]}, namespace: b", ""),
+}
+
+
+@pytest.mark.parametrize("name", REFERRING)
+def test_a_custom_resource_with_the_name_of_a_generated_object(name, tmp_path):
+    generator, spec, field = REFERRING[name]
+    spec, _, namespace = spec.partition(", namespace: ")
+    metadata = f"{{name: a, namespace: {namespace or 'default'}}}"
+    job = f"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {metadata}\n{spec}\n"
+    listed = f"resources: [job.yaml]\n{generator}:\n- {{name: a, literals: [b=c]}}\n"
+    found = build_files(tmp_path, kustomization=listed, job=job).findings
+    wanted = [("unrenamed-reference", "job.yaml", 4)] if field else []
+    assert [(each.rule, each.location.file, each.location.line) for each in found] == wanted
+    assert all(f"`{field}` of a PyTorchJob" in each.message for each in found)
+    # Without the hash, with a reference that a configuration declares, and with definitions, the name is right.
+    for line in ("generatorOptions: {disableNameSuffixHash: true}", "configurations: [names.yaml]"):
+        kind = "ConfigMap" if generator.startswith("config") else "Secret"
+        path = (
+            field.replace(".", "/")
+            .replace("configMap/", "volumes/configMap/")
+            .replace("secretKeyRef", "env/valueFrom/secretKeyRef")
+        )
+        path = path.replace("configMapRef", "envFrom/configMapRef")
+        names = f"nameReference:\n- kind: {kind}\n  fieldSpecs: [{{kind: PyTorchJob, path: spec/{path}}}]\n"
+        assert not build_files(tmp_path, kustomization=f"{listed}{line}\n", job=job, names=names).findings
+
+
+def test_a_prefix_of_a_service_does_not_reach_the_pods(tmp_path):
+    """The finding is about the base, whatever the prefix of an overlay is."""
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web}\nspec: {template: {spec: {subdomain: web}}}\n"
+    for prefix in ("dev-", "prod-"):
+        listed = f"resources: [web.yaml, job.yaml]\nnamePrefix: {prefix}\n"
+        [found] = build_files(tmp_path, kustomization=listed, web=SERVICE, job=job).findings
+        assert (found.rule, found.location[:2]) == ("unrenamed-reference", ("job.yaml", 4))
+        assert "kustomize renames the Service `web`, but does not change `subdomain`" in found.message
+        assert found.related[0].message == f"it is called `{prefix}web`"

@@ -17,6 +17,7 @@ from jobgen.kustomize import transformers
 from jobgen.kustomize.field_specs import FieldSpec, Reference
 from jobgen.kustomize.generators import absorb, add_hash, generate
 from jobgen.kustomize.kustomization import Kustomization, check_replacements, load, read_traced, text_of
+from jobgen.kustomize.lost_references import find_lost_references
 from jobgen.kustomize.patches import Patch, Schemas, apply_patch, read_openapi
 from jobgen.kustomize.replacements import replace
 from jobgen.kustomize.resource import Id, Resource, read_documents, read_inline
@@ -137,6 +138,8 @@ class _Builder:
         """The kustomizations that are being read: each one lists the next."""
         self.has_gaps = False
         """True if objects may be missing, because something could not be read."""
+        self.has_definitions = False
+        """True if `crds` say in which fields of custom resources names stand."""
         self.schemas: Schemas | None = None
 
     @property
@@ -154,6 +157,8 @@ class _Builder:
         problems: list[Problem] = []
         replace_variables(top.resources, top.variables, top.config["varReference"], problems)
         self.report(problems if self.is_complete else ())
+        if not self.has_definitions:
+            self.report(find_lost_references(top.resources))
         kept = []
         for resource in top.resources:
             annotations: Any = as_mapping(resource.metadata.get("annotations"))
@@ -369,6 +374,7 @@ class _Builder:
                     into.config[name] += map(parse_spec, as_list(document.data.get(name)))
                 into.references += parse_references(as_list(document.data.get("nameReference")))
         for item in kustomization.items("crds"):
+            self.has_definitions = True
             self.read(kustomization, "crds", item)
         for field in ("helmCharts", "helmChartInflationGenerator"):
             if kustomization.fields.get(field) and (field != "helmCharts" or kustomization.path not in self.rendered):

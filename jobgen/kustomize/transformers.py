@@ -24,11 +24,11 @@ from jobgen.kustomize.resource import NO_NAMESPACE, Id, Resource, is_of_cluster
 from jobgen.kustomize.select import PatternError, matches
 from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedScalar, is_null, location_of, value_of, with_value
-from jobgen.model.finding import Problem, Severity
+from jobgen.model.finding import Problem, Severity, add_article
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.suggest import did_you_mean, find_closest, find_key
 
 Config = Mapping[str, Sequence[FieldSpec]]
 """Fields that configurations add to those that kustomize knows, by the name of the transformer."""
@@ -145,8 +145,38 @@ def set_replicas(
                         for parent, key in list(find_fields(resource.node, spec, origin)):
                             set_entry(parent, key, value_of(item.get("count")) or 0, origin)
         if not found:
-            message = f"`{name}` is not the name of a workload in this build; correct the name"
+            message = _describe_unscaled(name, resources)
             problems.append(Problem("kustomize-build-fails", message, item.get("name", item), category="gitops"))
+
+
+def _describe_unscaled(name: str, resources: Sequence[Resource]) -> str:
+    """Say why `replicas` changes no object with a name: there is none, or its kind has other fields."""
+    specs = field_specs.REPLICAS
+    found = next((each for each in resources if name in (each.name, each.original_id.name) and each.metadata), None)
+    scaled = [each.original_id.name for each in resources if any(spec.selects(*each.original_id[:3]) for spec in specs)]
+    if found is None or find_closest(name, scaled):
+        return (
+            f"`{name}` is not the name of a workload in this build{did_you_mean(name, scaled) or '; correct the name'}"
+        )
+    kinds = ", ".join(dict.fromkeys(f"{spec.kind}s" for spec in specs))
+    fields = list(_list_counts(found.node))
+    chosen = [path for path in fields if path[-1] == "replicas"] or fields
+    advice = f"patch `/{'/'.join(chosen[-1])}`" if chosen else "patch the field"
+    return f"`replicas` changes only {kinds}, and `{name}` is {add_article(found.kind)}; {advice} instead"
+
+
+_COUNTS = ("completions", "numNodes", "parallelism", "replicas")
+
+
+def _list_counts(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the numbers of pods in an object."""
+    items = enumerate(node) if isinstance(node, list) else node.items() if isinstance(node, dict) else ()
+    for key, value in items:
+        charge(Work.BUILD, 1)
+        if key in _COUNTS and not isinstance(value, (dict, list)):
+            yield (*path, str(key))
+        else:
+            yield from _list_counts(value, (*path, str(key)))
 
 
 def set_images(

@@ -153,6 +153,7 @@ _WARNINGS = {
         "unread-value": "A value of a Helm chart that none of its templates reads.",
         "ignored-rendered-tree": "A rendered tree that `.gitignore` hides, so that its files are not committed.",
         "edit-without-effect": "A change that never reaches a running job; its operator does not change running pods.",
+        "unrenamed-reference": "A field with the name that an object had before kustomize renamed it.",
         "kustomization-load-restricted": "A file outside the folder of the kustomization that lists it.",
         "kind-changed": "A job that becomes an object of another kind, so training starts from the beginning.",
         "running-job-deleted": "A job that is no longer rendered; applying the tree deletes it, even while it runs.",
