@@ -15,6 +15,8 @@ from jobgen.model.features import list_command_modules
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+MOST_ITEMS, MOST_ITEM_WORDS = 12, 60
+"""Of a section of the change log, and of one of its items."""
 MISMATCH = """\
 apiVersion: jobgen.dev/v1
 kind: TrainingJob
@@ -111,3 +113,13 @@ def test_the_change_log_begins_with_a_summary_that_leads_to_its_headings():
     assert set(linked) <= set(headings)
     assert len(linked) >= 5
     assert text.count("(unreleased)") == 0
+
+
+def test_changes_are_scanned_by_headings():
+    """Nobody reads 13,000 words: a change is a line or two, and what nobody acts on is left out."""
+    newest = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1]
+    sections = dict(re.findall(r"^### (.+)\n\n((?:(?!^### ).*\n?)*)", newest, re.MULTILINE))
+    items = {title: re.split(r"^- ", text, flags=re.MULTILINE)[1:] for title, text in sections.items()}
+
+    assert {title: len(found) for title, found in items.items() if len(found) > MOST_ITEMS} == {}
+    assert [item for found in items.values() for item in found if len(item.split()) > MOST_ITEM_WORDS] == []
