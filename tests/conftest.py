@@ -146,7 +146,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.name in slow or name_test(item) in slow:
             item.add_marker("slow")
-    mark_others(items)
+    # A case that is named, or whose output is accepted, is run.
+    if not (config.option.keyword or config.getoption("--accept") or any("::" in each for each in config.args)):
+        mark_others(items)
     is_left = _gains_nothing if config.getoption("--stress") else _needs_stress
     config.hook.pytest_deselected(items=[item for item in items if is_left(item)])
     items[:] = sorted((item for item in items if not is_left(item)), key=_order)

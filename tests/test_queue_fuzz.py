@@ -181,7 +181,7 @@ def put(whole, path, value):
 def test_no_value_breaks_the_decision(seed):
     random = Random(seed)
     paths = [path for path in list_paths(INPUT) if len(path) > 2]
-    for _ in range(60):
+    for _ in range(25):
         path, value = random.choice(paths), random.choice(VALUES)
         changed = put(INPUT, path, value)
         cluster = Cluster(kueue=changed["kueue"], operators={"kueue": "0.19"})
@@ -217,7 +217,7 @@ def test_no_value_breaks_a_change_or_a_suggestion(seed, monkeypatch, stress):
     changes = [each.strip() for line in CHANGES.splitlines() for each in line.split(";")]
     paths = [path for path in list_paths(INPUT) if len(path) > 2]
     applied = 0
-    for _ in range(60):
+    for _ in range(25):
         path, value = random.choice(paths), random.choice(VALUES)
         changed = put(INPUT, path, value)
         cluster = Cluster(kueue=changed["kueue"], operators={"kueue": "0.19"})
@@ -239,4 +239,4 @@ def test_no_value_breaks_a_change_or_a_suggestion(seed, monkeypatch, stress):
         applied += sum(isinstance(each, AppliedChange) for each in report.comparison.applied)
 
         assert "\x1b" not in text, (path, value)
-    assert applied > 60
+    assert applied > 25

@@ -299,7 +299,7 @@ def test_a_stored_lint_of_some_files_is_no_lint_of_all(repository: EditedFolder,
         cache.disable()
 
 
-SMALL, LARGE = 3, 9
+SMALL, LARGE = 2, 5
 """How many jobs each of four teams has: what more jobs take is compared."""
 
 
