@@ -619,6 +619,7 @@ spec:
 
     assert found_in(report) == [("templates/service.yaml", 12, "unused-suppression")]
     assert report["summary"]["suppressed"] == 2
+    assert "fixable" not in run(tmp_path, ".")[1]
     before = (tmp_path / "templates/service.yaml").read_bytes()
     run(tmp_path, "--fix", ".")
     assert (tmp_path / "templates/service.yaml").read_bytes() == before

@@ -120,3 +120,13 @@ def test_what_is_built_is_what_kubectl_builds(tmp_path: Path, monkeypatch: pytes
 
     assert done.returncode == 0, done.stderr
     assert sorted(found) == read_objects(done.stdout)
+
+
+def test_charts_that_are_hidden_or_remote_are_judged_or_counted(tmp_path: Path) -> None:
+    hidden = below(".charts/a", {**GOOD, "values.yaml": "port: 80001\n"})
+    text = "helmGlobals: {chartHome: .charts}\nhelmCharts: [{name: a}]\n"
+    root = write_files(tmp_path, {**hidden, "kustomization.yaml": text})
+    assert [each[0] for each in lint(root)] == ["invalid-port"]
+
+    write_files(root, {"kustomization.yaml": "helmCharts: [{name: b, repo: 'https://example.com'}]\n"})
+    assert [each[0] for each in lint(root)] == ["unjudged-chart"]

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helm_charts import HELM, METADATA, SERVICE, below, init_repository, needs_helm, write_files
+from helm_charts import GOOD, HELM, METADATA, SERVICE, below, init_repository, needs_helm, write_files
 from test_helm import lint
 
 pytestmark = needs_helm
@@ -92,3 +92,35 @@ spec:
     found = list_conflicts(init_repository(tmp_path), files)
 
     assert found == [("warning", "charts/web/templates/a.yaml", 12)]
+
+
+@pytest.mark.parametrize("kind", ["List", "ServiceList"])
+def test_the_items_of_a_list_are_judged_on_their_lines(tmp_path: Path, kind: str) -> None:
+    item = "- apiVersion: v1\n  kind: Service\n  metadata: {name: a}\n  spec: {ports: [{port: {{ .Values.port }}}]}\n"
+    text = f"apiVersion: v1\nkind: {kind}\nitems:\n{item}{item}"
+    found = lint(write_files(tmp_path, {**GOOD, "values.yaml": "port: 80001\n", "templates/service.yaml": text}))
+
+    assert [(each["rule"], each["line"]) for each in found["findings"]] == [
+        ("invalid-port", 7),
+        ("chart-object-conflict", 10),
+        ("invalid-port", 11),
+    ]
+
+
+def test_a_finding_has_the_column_of_the_text_and_of_no_action(tmp_path: Path) -> None:
+    service = """\
+apiVersion: v1
+kind: Service
+metadata: {name: {{ .Release.Name }}, lables: {}}
+spec:
+  {{- toYaml .Values.spec | nindent 2 }}
+  type: {{ "type" | default "type" }}
+"""
+    files = {"values.yaml": "spec: {ports: [{port: 2, targetPort: 99999}]}\n", "templates/service.yaml": service}
+    found = lint(write_files(tmp_path, {**GOOD, **files}))["findings"]
+
+    assert [(each["rule"], each["line"], each["column"]) for each in found] == [
+        ("unknown-field", 3, 39),
+        ("invalid-port", 5, 3),
+        ("invalid-value", 6, 3),
+    ]

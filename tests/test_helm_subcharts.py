@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command import run_jobgen
-from helm_charts import GOOD, HELM, METADATA, WITHOUT_HELM, below, needs_helm, write_files
+from helm_charts import GOOD, HELM, METADATA, WITHOUT_HELM, below, init_repository, needs_helm, write_files
 from kubectl import GO
 
 pytestmark = needs_helm
@@ -122,3 +122,20 @@ def test_a_finding_in_an_archive_names_the_template(tmp_path: Path) -> None:
     assert [each["message"] for each in found["related"]] == [
         "`sub/templates/service.yaml` of the archive writes the object"
     ]
+
+
+def test_a_library_chart_is_installed_by_nothing(tmp_path: Path) -> None:
+    application = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: web, namespace: argocd}
+spec:
+  project: default
+  destination: {server: https://kubernetes.default.svc, namespace: ml}
+  source: {repoURL: https://github.com/example/gitops, path: web}
+"""
+    files = below("web", {"Chart.yaml": f"{METADATA}type: library\n", "values.yaml": "port: 80\n"})
+    root = init_repository(write_files(tmp_path, {**files, "app.yaml": application}))
+    found = [(each["file"], each["rule"], each["severity"]) for each in lint(root, "--strict-files", ".")]
+
+    assert found == [("app.yaml", "chart-render-fails", "error")]

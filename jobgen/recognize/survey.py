@@ -121,8 +121,8 @@ def survey_files(
             judged.append(FileEntry(folder, content=build.read(), optional=True, build=build))
     survey = Survey(judged, taken, tree)
     # One look at all names instead of one at each.
-    has_charts = CHART_METADATA in "\n".join(paths)
-    if has_charts or chart_options.archives or tree.gitops_files:
+    has_charts = CHART_METADATA in "\n".join(paths) or bool(chart_options.archives)
+    if has_charts or tree.gitops_files or any(b"helmCharts" in tree.read(path).content for path in named):
         filling: dict[str, list[Build]] = {}
         for filler in filter(None, (entry.build for entry in builds)):
             for path in filler.fills:

@@ -61,7 +61,7 @@ def read_jobs(
             yield from _read_built(path, path.build(), findings)
             if comments is not None:
                 for file in path.build.list_comments():
-                    collect_suppressions(file, comments, findings)
+                    collect_suppressions(file, comments, findings, is_fixable=False)
         else:
             for job in _read_documents(path, findings, comments, skipped):
                 if is_spec(job.document.data):
@@ -213,11 +213,13 @@ def _read_built(path: FileEntry, built: Built, findings: list[Finding]) -> Itera
             yield Job(document, file, position, WHOLE, Location(path.path), built=each)
 
 
-def collect_suppressions(file: File, comments: list[Suppression], findings: list[Finding]) -> None:
-    """Collect the suppression comments of a file."""
+def collect_suppressions(
+    file: File, comments: list[Suppression], findings: list[Finding], *, is_fixable: bool = True
+) -> None:
+    """Collect the suppression comments of a file; those of a template are not fixable."""
     if may_suppress(file.content):
         found, faults = parse_suppressions(file.content, file.path)
-        comments += found
+        comments += found if is_fixable else (each._replace(is_fixable=False) for each in found)
         findings += faults
 
 

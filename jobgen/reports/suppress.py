@@ -89,6 +89,8 @@ class Suppression(NamedTuple):
     until: str
     last: int = 0
     """The last line of the text that begins below the line: in a text, there can be no comment."""
+    is_fixable: bool = True
+    """False in a template, which no fix changes."""
 
     def matches(self, finding: Finding) -> bool:
         """Return True if it suppresses a finding."""
@@ -300,8 +302,10 @@ def find_unused(
                 yield _finding("unused-suppression", message, comment.location, fix=fix)
 
 
-def write_rules(comment: Suppression, rules: Iterable[str] = ()) -> Fix:
-    """Return the fix that gives a comment other rules, or removes it if there are none."""
+def write_rules(comment: Suppression, rules: Iterable[str] = ()) -> Fix | None:
+    """Return the fix that gives a comment other rules, or removes it if there are none; None in a template."""
+    if not comment.is_fixable:
+        return None
     left = ", ".join(dict.fromkeys(filter(None, rules)))
     keyword = "ignore" if comment.line else "ignore-file"
     until = f" until={comment.until}" if comment.until else ""

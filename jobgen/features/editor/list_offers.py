@@ -395,7 +395,9 @@ def _list_texts(content: bytes, file: str, finding: Finding) -> Iterator[tuple[b
     for comment in parse_suppressions(content, file)[0]:
         if comment.line == line:
             with suppress(EditRefusedError):
-                yield apply_edits(content, file, write_rules(comment, (*comment.rules, finding.rule)).edits), line
+                fix = write_rules(comment, (*comment.rules, finding.rule))
+                if fix is not None:
+                    yield apply_edits(content, file, fix.edits), line
     rows = content.split(b"\n")
     if line > len(rows):
         return

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
 from typing import Any
 
 from jobgen.engine.inputs import digest_bytes
@@ -25,6 +25,7 @@ from jobgen.model.budget import FREE_FILE_STEPS, RUN, Work, charge
 from jobgen.model.data import Location, Node, value_of
 from jobgen.model.finding import Finding, Related
 from jobgen.recognize.charts import ChartOfKustomization
+from jobgen.rendering.build import split_list
 from jobgen.rendering.file_secrets import read_masked
 from jobgen.rendering.redact import hide_quoted
 from jobgen.repo.files import Built, BuiltObject, File
@@ -149,9 +150,12 @@ class ChartBuild(ChartOfKustomization):
                 if _is_left_out(data, self.use):
                     continue
                 start = locator.find_document(chunk.path, str(data.get("kind") or ""))
-                trace = partial(locator.trace, number, position, start)
-                objects.append(BuiltObject(data, trace, start.file, len(objects), start))
-                installed += [] if is_crd(chunk.path) else objects[-1:]
+                trace = cache(partial(locator.trace, number, position, start))
+                before = len(objects)
+                for index, item in enumerate(split_list(data)):
+                    located = trace if item is data else partial(_trace_item, trace, index)
+                    objects.append(BuiltObject(item, located, start.file, len(objects), start))
+                installed += [] if is_crd(chunk.path) else objects[before:]
         return objects, [*findings, *find_conflicts(self.use, installed)]
 
     def owns(self, file: str) -> bool:
@@ -203,6 +207,10 @@ class ChartBuild(ChartOfKustomization):
         yield from (each.file for each in (*self.use.base, *self.use.values))
         yield self._secrets
         yield _hold(self._hidden)
+
+
+def _trace_item(trace: Callable[[], Any], index: int) -> Any:
+    return trace()["items"][index]
 
 
 def _is_left_out(data: Mapping[str, Any], use: Use) -> bool:

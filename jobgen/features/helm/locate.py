@@ -17,10 +17,13 @@ from jobgen.features.helm.uses import Use
 from jobgen.features.helm.value_places import ValuePlaces, write_plain
 from jobgen.features.helm.value_reads import Origin, Place, read_values
 from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import VARIABLE_LAYER
 from jobgen.yamlio.read import read
 
+_ACTION = lazy_pattern(r"\{\{.*?(?:\}\}|\Z)")
+_WORD = lazy_pattern(r"[\w.-]")
 _NEAR = 25
 """How many documents of a template before and after a place are compared with a document."""
 
@@ -241,17 +244,20 @@ class Locator:
         """Return a document of a chunk whose keys and values know where they were written."""
         chunk = self.chunks[number]
         source = read(chunk.content, chunk.path, traced=True)
-        return _Tracer(self, self.find_lines(number), document).move(source.documents[position].data)
+        return _Tracer(self, chunk, self.find_lines(number), document).move(source.documents[position].data)
 
-    def place(self, found: Place, text: str) -> Location:
-        """Return the place of a text in a line of a template; of the line if the template computes it."""
+    def place(self, found: Place, text: str, offset: int = -1) -> Location:
+        """Return the place of a text in a line of a template; of the line if the template computes it.
+
+        `offset` is where the text begins after the blanks of the line that helm printed, if that is known.
+        """
         path, number = found
         origin = self.use.chart.origins[path]
         if is_archive(origin):
             return Location(origin)
         line = self._split(path)[number - 1]
-        at = line.find(text) if text and "\n" not in text else -1
-        return Location(origin, number, (at if at >= 0 else len(line) - len(line.lstrip())) + 1)
+        indent = len(line) - len(line.lstrip())
+        return Location(origin, number, _find_text(line, text, indent, offset) + 1)
 
     def _split(self, path: str) -> list[str]:
         if path not in self._texts:
@@ -266,6 +272,21 @@ class Locator:
     def values(self) -> ValuePlaces:
         """The lines of the values of the use."""
         return ValuePlaces(self.use)
+
+
+def _find_text(line: str, text: str, indent: int, offset: int) -> int:
+    """Return where a line of a template has a text outside of actions; its indent if it does not, or has two."""
+    if not text or "\n" in text:
+        return indent
+    plain = _ACTION.sub(lambda action: "\0" * len(action[0]), line)
+    if plain.startswith(text, indent + offset) and offset >= 0:
+        return indent + offset
+    places = [at for at in range(len(plain)) if plain.startswith(text, at) and _is_word(plain, at, at + len(text))]
+    return places[0] if len(places) == 1 else indent
+
+
+def _is_word(line: str, start: int, end: int) -> bool:
+    return not (_WORD.match(line[start - 1 : start]) or _WORD.match(line[end : end + 1]))
 
 
 def _normalize(lines: Iterable[str]) -> str:
@@ -320,8 +341,9 @@ def _find_key(line: str) -> str | None:
 class _Tracer:
     """Moves the nodes of a document to the lines of templates."""
 
-    def __init__(self, locator: Locator, lines: Origins, document: Location) -> None:
+    def __init__(self, locator: Locator, chunk: Chunk, lines: Origins, document: Location) -> None:
         self.locator = locator
+        self.chunk = chunk
         self.lines = lines
         self.document = document
         self.above: list[tuple[str | int, Origin | None]] = []
@@ -335,7 +357,9 @@ class _Tracer:
         origin = self.find_origin(location)
         if origin is None:
             return self.document, VARIABLE_LAYER
-        return self.locator.place(origin.place, text), VARIABLE_LAYER
+        printed = self.chunk.lines[location.line - 1]
+        offset = location.column - 1 - (len(printed) - len(printed.lstrip()))
+        return self.locator.place(origin.place, text, offset), VARIABLE_LAYER
 
     def move(self, node: Any) -> Any:
         if type(node) is TracedMapping and not node:

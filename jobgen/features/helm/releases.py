@@ -62,7 +62,7 @@ class Releases(NamedTuple):
     kustomized: Mapping[str, Sequence[str]]
     """The folders of the charts that each kustomization names."""
     judged: frozenset[str]
-    """The kustomizations whose charts are all judged."""
+    """The kustomizations whose charts are all judged by themselves, or all counted."""
     inflated: Mapping[str, Sequence[Use]]
     """The charts of kustomizations that are rendered in their builds."""
     faults: Sequence[tuple[str, Finding]] = ()
@@ -400,8 +400,8 @@ class _Reader:
         count = len(as_list(fields.get("helmCharts")))
         if len(inflated) == count and not any(each.chart.missing or each.chart.fault for each in inflated):
             self.inflated[path] = inflated
-        is_judged = is_judged and not is_changed
-        if is_judged:
+        # An info counts charts that must be downloaded.
+        if (is_judged and not is_changed) or (count and path not in self.kustomized):
             self.judged.add(path)
 
     def list_kustomize_values(

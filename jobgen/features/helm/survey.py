@@ -13,7 +13,7 @@ from jobgen.features.helm.cluster_apis import set_cluster
 from jobgen.features.helm.commands import list_commands
 from jobgen.features.helm.metadata import find_metadata_faults
 from jobgen.features.helm.pipelines import list_pipeline_uses
-from jobgen.features.helm.refusals import UNJUDGED
+from jobgen.features.helm.refusals import FAILS, UNJUDGED
 from jobgen.features.helm.releases import CHANGED, Releases, Unjudged, list_releases
 from jobgen.features.helm.run_helm import Helm, find_helm
 from jobgen.features.helm.stage import list_arguments
@@ -77,6 +77,9 @@ def survey_charts(
         if chart.is_library:
             why = "it is a library chart, whose templates are checked in the charts that use it"
             described[chart.metadata_file] = Taken(RENDERED_CHART, why)
+            entries += _note_installed_library(chart, uses[chart.folder])
+            if chart.join(VALUES) in own:
+                described[chart.join(VALUES)] = Taken(VALUES_FILE, f"values of the chart `{chart.name}`")
             continue
         own_uses = _sort_uses(set_cluster(uses[chart.folder], cluster))
         if len(own_uses) > _MAX_USES:
@@ -255,6 +258,17 @@ def _check_schemas(charts: Sequence[Chart], uses: Mapping[str, Sequence[Use]]) -
         found = dict.fromkeys(each for use in known for each in check_values(use))
         if found:
             yield note_findings(f"{chart.metadata_file}/schema", list(found))
+
+
+def _note_installed_library(chart: Chart, uses: Sequence[Use]) -> Iterator[FileEntry]:
+    """Yield an error for each release of a library chart, which helm installs nowhere."""
+    for use in uses:
+        if use.sources and use.by:
+            message = (
+                f"`{chart.name}` is a library chart, so helm refuses to install it; use a chart that depends on it"
+            )
+            found = Finding(FAILS, "gitops", Severity.ERROR, message, use.by)
+            yield note_findings(f"{use.by.file}/library {use.by.line}", [found])
 
 
 def _note_limit(chart: Chart, count: int) -> FileEntry:
