@@ -172,6 +172,17 @@ def test_a_finding_takes_few_calls(numbers, count):
     assert each_finding(count).total <= MOST_FOR_A_FINDING
 
 
+READING = ("jobgen/yamlio/read/fast.py", "jobgen/yamlio/read/exact.py", "jobgen/yamlio/read/__init__.py")
+CHECKING = ("jobgen/check/schema/", "jobgen/check/admission/", "jobgen/check/validation/", "jobgen/check/cel/")
+
+
+def test_a_finding_reads_and_checks_nothing_again(numbers, count):
+    """A rule that fires causes no second reading: what is written is looked up, and no other check runs for it."""
+    repeated = each_finding(count).by_function.items()
+
+    assert [name for name, calls in repeated if calls >= 1 and name.startswith(READING + CHECKING)] == []
+
+
 def compare(name: str, calls: Calls, stored: dict[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the calls of a measure."""
     ratio = calls.total / stored["calls"]

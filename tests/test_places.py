@@ -18,10 +18,11 @@ from jobgen.check.rule_runner import RuleRunner
 from jobgen.cli.run_lint import lint_paths
 from jobgen.k8s.objects import Manifest
 from jobgen.model import placed as placed_problems
-from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, untraced
+from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, location_of, untraced
 from jobgen.model.finding import FixStep, Problem
 from jobgen.model.place import At, Derived, DerivedList, Gathered, PathTo, Places, find_at
 from jobgen.model.placed import follow
+from jobgen.pipeline.placed_findings import PlacedObject
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 from jobgen.yamlio.read.find_node import Search
@@ -195,18 +196,27 @@ CASES = [(path.stem, case) for path in sorted(EXAMPLES.glob("*.yaml")) for case 
 
 @pytest.mark.parametrize(("rule", "case"), CASES)
 def test_no_check_names_what_is_nowhere_in_the_object(rule, case, tmp_path, monkeypatch):
+    """And the line that a path leads to in the text is the line of the node at this path."""
     case.write(tmp_path)
-    lost = []
-    place = placed_problems._place_problem
+    lost, different = [], []
+    place, find = placed_problems._place_problem, PlacedObject.find
 
     def record(problem, places, around):
         lost.extend((problem.rule, each) for each in lost_places(problem, places))
         return place(problem, places, around)
 
+    def find_twice(self, path):
+        found = find(self, path)
+        traced = path.follow(self._trace().object)
+        if location_of(found) != location_of(traced):
+            different.append((path, location_of(found), location_of(traced)))
+        return found
+
     monkeypatch.setattr(placed_problems, "_place_problem", record)
+    monkeypatch.setattr(PlacedObject, "find", find_twice)
     lint_paths(tmp_path, (), (), format_="json", today=TODAY)
 
-    assert lost == [], rule
+    assert (lost, different) == ([], []), rule
 
 
 def test_what_a_request_and_a_limit_share_is_one_finding(tmp_path):

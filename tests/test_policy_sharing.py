@@ -224,14 +224,14 @@ def test_policies_and_objects_keep_their_variables_apart():
     assert found == [[("two", "v is 2")], [("one", "v is 3")], []]
 
 
-def find_all(evaluator, obj, evaluations=None):
+def find_all(evaluator, obj):
     """The problems of an object with locations, each with its place and its evidence.
 
     Which of several failures is told depends on the order in which the engine loops over a mapping.
     """
     text = json.dumps({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}, **obj}, indent=1).encode()
     made = read(text, "thing.yaml", traced=True).documents[0].data
-    found = list(evaluator.find_problems(made, None, None, evaluations))
+    found = list(evaluator.find_problems(made))
     if any("could not be evaluated" in one.message for one in found):
         return ["failed"]
     return [(one.rule, one.message, one.evidence, location_of(one.node)) for one in found]
@@ -266,18 +266,3 @@ def test_an_emptied_mapping_is_told_from_an_empty_one():
     for objects in ([{"a": {"b": {}}}, {"a": {"b": {"c": 1}}}], [{"a": {"b": {"c": 1}}}, {"a": {"b": {}}}]):
         evaluator = make_evaluator(text)
         assert [find_all(evaluator, obj) for obj in objects] == [find_all(make_evaluator(text), obj) for obj in objects]
-
-
-@given(CONDITIONS, OBJECTS)
-@laws(33)
-def test_an_evaluation_without_locations_serves_for_the_object_with_locations(text, obj):
-    evaluator = make_evaluator(text)
-    if evaluator:
-        evaluations = []
-        plain = {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}, **obj}
-        brief = list(evaluator.find_problems(plain, None, None, evaluations, is_brief=True))
-
-        found = find_all(evaluator, obj, evaluations)
-
-        assert found == find_all(make_evaluator(text), obj)
-        assert bool(found) == bool(brief)

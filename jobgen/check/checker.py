@@ -12,7 +12,7 @@ from jobgen.check.admission import validate_pod_patch, validate_pod_template
 from jobgen.check.admission.metadata import validate_object_metadata
 from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
 from jobgen.check.operators.checks import fill_in_defaults
-from jobgen.check.rule_runner import INTERNAL_ERROR, RuleRunner, report_exception
+from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.admitted import Admission
 from jobgen.check.schema.crd_schema import compile_structural
@@ -46,7 +46,7 @@ from jobgen.spec.teams import TeamScope
 
 if TYPE_CHECKING:
     from jobgen.check.policy import PolicyEvaluator
-    from jobgen.check.policy.evaluator import Evaluation, SchemaSource
+    from jobgen.check.policy.evaluator import SchemaSource
     from jobgen.check.policy.mutator import Mutator
     from jobgen.check.schema.tree_definitions import TreeKind
 
@@ -174,21 +174,13 @@ class Checker:
         return place_problems(problems, manifest.object, path) + place_problems(denied, obj, path)
 
     def _find_denied(self, obj: Mapping[str, Node], manifest: Manifest, *, is_typed: bool) -> list[Problem]:
-        """What policies deny or warn about in an object and its pods; first which of them, then what exactly."""
+        """What policies deny or warn about in an object and its pods."""
         if self.evaluator is None:
             return []
-        evaluations: list[Evaluation] = []
-        denied = self.evaluate_policies(obj, None, evaluations, is_brief=True)
+        found = self.evaluate_policies(obj)
         if is_typed:
-            denied += self._evaluate_pods(manifest, None, denied, is_brief=True)
-        names = frozenset(problem.rule for problem in denied)
-        if not names:
-            return []
-        # An internal error does not tell which policy it is about.
-        wanted = None if INTERNAL_ERROR in names else names
-        found = self.evaluate_policies(obj, wanted, evaluations)
-        found += self._evaluate_pods(manifest, wanted, found) if is_typed else []
-        return _keep_certain(found, is_typed=is_typed)
+            found += self._evaluate_pods(manifest, found)
+        return _keep_certain(found, is_typed=is_typed) if found else found
 
     def _find_independent(self, manifest: Manifest, faults: Sequence[Problem]) -> list[Problem]:
         """What rules find in an object that does not depend on its values of wrong types."""
@@ -336,30 +328,20 @@ class Checker:
         # An object of an old version is not served at all, so this is enough to say.
         return [missing] if missing.rule == "old-api-version" else [missing, *_check_metadata()(manifest.object)]
 
-    def evaluate_policies(
-        self,
-        obj: Mapping[str, Node],
-        names: frozenset[str] | None = None,
-        evaluations: list[Evaluation] | None = None,
-        *,
-        is_brief: bool = False,
-    ) -> list[Problem]:
-        """What the policies of the repository deny or warn about, or those with these names; briefly, one for each."""
-        if self.evaluator is None or names == frozenset():
+    def evaluate_policies(self, obj: Mapping[str, Node]) -> list[Problem]:
+        """What the policies of the repository deny or warn about."""
+        if self.evaluator is None:
             return []
         problems: list[Problem] = []
         try:
-            found = self.evaluator.find_problems(obj, self.schema_source, names, evaluations, is_brief=is_brief)
-            problems += islice(found, MAX_FINDINGS + 1)
+            problems += islice(self.evaluator.find_problems(obj, self.schema_source), MAX_FINDINGS + 1)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the evaluation of the policies", error, obj))
         return problems
 
-    def _evaluate_pods(
-        self, manifest: Manifest, names: frozenset[str] | None, reported: Sequence[Problem], *, is_brief: bool = False
-    ) -> list[Problem]:
+    def _evaluate_pods(self, manifest: Manifest, reported: Sequence[Problem]) -> list[Problem]:
         """What policies deny or warn about in the pods of an object, unless they report something about the object."""
-        if names == frozenset() or self.evaluator is None or not self.evaluator.reads_pods:
+        if self.evaluator is None or not self.evaluator.reads_pods:
             return []
         from jobgen.check.admitted_pods import list_admitted_pods
 
@@ -367,7 +349,7 @@ class Checker:
         problems: list[Problem] = []
         for pod in list_admitted_pods(manifest):
             mutated = self.mutate(pod.object)
-            found = self.evaluate_policies(mutated.object, names, is_brief=is_brief)
+            found = self.evaluate_policies(mutated.object)
             problems += (pod.locate(problem) for problem in found if problem.rule not in known)
         return problems
 

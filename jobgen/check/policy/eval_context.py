@@ -42,7 +42,6 @@ class AdmissionSubject(NamedTuple):
     source: Mapping[str, Node]
     object: Mapping[str, Plain]
     request: Request
-    is_traced: bool
 
 
 class SharedEvaluation:

@@ -89,13 +89,6 @@ class MatchedPolicy(NamedTuple):
     """The version to which objects are converted for the policy; empty if they are read as they are."""
 
 
-class Evaluation(NamedTuple):
-    """The policies that apply to an object, each with what it denies, or the exception that it raises."""
-
-    subject: AdmissionSubject
-    found: list[tuple[MatchedPolicy, list[_Denial] | Problem]]
-
-
 _Invocation = tuple[Severity, str, EvalContext]
 """A policy that is evaluated on an object: the severity of a binding, one of its params, and what can be read."""
 
@@ -113,20 +106,10 @@ class PolicyEvaluator:
         """True if any policy applies to pods."""
         return bool(self.match_policies("v1", "Pod"))
 
-    def find_problems(
-        self,
-        obj: Mapping[str, Node],
-        schemas: SchemaSource | None = None,
-        names: frozenset[str] | None = None,
-        evaluations: list[Evaluation] | None = None,
-        *,
-        is_brief: bool = False,
-    ) -> Iterator[Problem]:
+    def find_problems(self, obj: Mapping[str, Node], schemas: SchemaSource | None = None) -> Iterator[Problem]:
         """Everything that the policies deny or warn about when an object is created, as mutating policies left it.
 
-        With names, only these policies are evaluated. Without schemas, objects are read as they are. The evaluation is
-        added to `evaluations`; one that is there is that of the same object without locations, and is not repeated.
-        If it is brief, one problem is found for each policy that finds any, with its name as the message.
+        Without schemas, objects are read as they are.
         """
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         key = (str(value_of(api_version)), str(value_of(kind)))
@@ -135,28 +118,18 @@ class PolicyEvaluator:
             matched = self._by_kind[key] = self.match_policies(*key)
         if not matched:
             return
-        if evaluations:
-            subject, found = evaluations[0]
-            subject = subject._replace(source=obj, is_traced=has_locations(obj))
-        else:
-            subject = self.make_subject(obj, schemas.find_admission(obj) if schemas else None)
-            wanted = [each for each in matched if names is None or each.policy.name in names]
-            found = self._evaluate(wanted, subject, schemas)
-        if evaluations is not None:
-            evaluations[:] = [Evaluation(subject, found)]
-        for each, denials in found:
+        subject = self.make_subject(obj, schemas.find_admission(obj) if schemas else None)
+        for each, denials in self._evaluate(matched, subject, schemas):
             if isinstance(denials, Problem):
                 yield denials
-            elif is_brief:
-                yield from (Problem(each.policy.name, each.policy.name, category="policy") for _ in denials[:1])
-            elif names is None or each.policy.name in names:
+            elif denials:
                 try:
                     yield from _find_policy_problems(denials, convert_subject(subject, each.version))
                 except Exception as error:  # noqa: BLE001 -- a faulty policy must not hide what the others find
                     yield _report(each, error, subject)
 
     def _evaluate(
-        self, matched: list[MatchedPolicy], subject: AdmissionSubject, schemas: SchemaSource | None
+        self, matched: Sequence[MatchedPolicy], subject: AdmissionSubject, schemas: SchemaSource | None
     ) -> list[tuple[MatchedPolicy, list[_Denial] | Problem]]:
         """What policies deny; their expressions are evaluated together."""
         policies = [each for each in matched if each.matches_all or each.policy.match.matches(subject.request)]
@@ -200,10 +173,9 @@ class PolicyEvaluator:
     def make_subject(self, obj: Mapping[str, Node], admit: Admission | None) -> AdmissionSubject:
         """The request to create an object."""
         api_version, kind = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
-        is_traced = has_locations(obj)
         group, _, version = api_version.rpartition("/")
         # Without locations there is nothing to convert, and no copy is made.
-        plain: Mapping[str, Plain] = untraced(obj) if is_traced else obj  # type: ignore[assignment]
+        plain: Mapping[str, Plain] = untraced(obj) if has_locations(obj) else obj  # type: ignore[assignment]
         plain = admit(plain) if admit else plain
         found = plain.get("metadata")
         metadata: Mapping[str, Plain] = found if isinstance(found, dict) else {}
@@ -222,7 +194,7 @@ class PolicyEvaluator:
             labels=labels if isinstance(labels, dict) else {},
             namespace_labels=self.policies.param_store.labels(namespace),
         )
-        return AdmissionSubject(obj, plain, request, is_traced)
+        return AdmissionSubject(obj, plain, request)
 
     def _plan(
         self, matched: MatchedPolicy, shared: SharedEvaluation, schemas: SchemaSource | None
