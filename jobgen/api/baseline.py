@@ -10,7 +10,7 @@ from pathlib import Path
 from jobgen.api.errors import OperationError, UsageError
 from jobgen.api.lint_files import REPOSITORY_FOLDERS, LintRequest, LintRun
 from jobgen.model.builtin_rules import canonical_rule_name
-from jobgen.model.finding import Finding
+from jobgen.model.finding import Finding, FindingIdentity
 from jobgen.pipeline.finish import Finishing
 from jobgen.repo import layout
 from jobgen.repo.atomic import advise, links_outside, replace_file, sync_folders
@@ -18,7 +18,6 @@ from jobgen.repo.commit import read_committed
 from jobgen.repo.files import read_file, read_path
 from jobgen.repo.root import find_root
 from jobgen.reports import baseline
-from jobgen.reports.baseline import FindingKey
 
 
 def write_baseline(
@@ -39,7 +38,7 @@ def relative_paths(request: LintRequest, root: Path) -> tuple[str, ...]:
 
 def apply_baseline(
     request: LintRequest, file: str, linted: LintRun, context: Finishing, *, prune: bool, all_findings: bool = True
-) -> Counter[FindingKey]:
+) -> Counter[FindingIdentity]:
     """Let a baseline hide what it lists, and return the entries that are removed from it.
 
     Entries that no finding matches are findings too, if everything that they could apply to was checked; with `prune`,
@@ -77,11 +76,12 @@ def apply_baseline(
     elif paths:
         covered &= bool(written)
         covered &= all(any(f"{each}/".startswith(f"{named}/") for named in paths) for each in written)
+    describe = baseline.describe_object
     stale = Counter(
         {
             key: count
             for key, count in left.items()
-            if covered and linted.coverage.includes(key.file, canonical_rule_name(key.rule), key.object)
+            if covered and linted.coverage.includes(key.file, canonical_rule_name(key.rule), describe(key))
         }
     )
     pruned = stale if prune else Counter()

@@ -179,12 +179,13 @@ class Problem(NamedTuple):
 
 
 class FindingIdentity(NamedTuple):
-    """What makes a finding the same one in another revision, environment or wording.
+    """What makes a finding the same one in another revision or wording; without `env`, in another environment.
 
     Of an object it is the place; a file without an object is known by its path and the values at fault.
     """
 
     rule: str
+    env: str
     kind: tuple[str, str]
     """The group and the kind of the object; empty without one."""
     namespace: str
@@ -270,11 +271,11 @@ class Finding(NamedTuple):
     @property
     def identity(self) -> FindingIdentity:
         """What identifies it. Baselines, fingerprints, `--since` and duplicates start from this."""
-        rule, who = self.rule, self.object
+        rule, env, who = self.rule, self.env, self.object
         if who is None:
-            return FindingIdentity(rule, ("", ""), "", "", self.location.file, self.pointer, self.wrong_values)
+            return FindingIdentity(rule, env, ("", ""), "", "", self.location.file, self.pointer, self.wrong_values)
         kind = who.api_version.rpartition("/")[0], who.kind
-        return FindingIdentity(rule, kind, who.namespace, who.name, "", self.pointer, ())
+        return FindingIdentity(rule, env, kind, who.namespace, who.name, "", self.pointer, ())
 
     @property
     def numbers(self) -> tuple[str, ...]:

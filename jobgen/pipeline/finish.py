@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from jobgen.model.builtin_rules import TREE_RULES
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, sort_findings
+from jobgen.model.finding import Finding, FindingIdentity, sort_findings
 from jobgen.reports import Suppressed
-from jobgen.reports.baseline import FindingKey, split
+from jobgen.reports.baseline import split
 from jobgen.reports.duplicates import group_by_kind, merge_duplicates
 from jobgen.reports.narrowing import EVERYTHING, Narrowing
 from jobgen.reports.severities import Severities
@@ -56,7 +56,7 @@ class Finishing:
         """Errors because of which nothing is rendered, so that neither settings nor comments hide them."""
         self.is_selected: Callable[[Sequence[Finding]], Sequence[Finding]] = lambda findings: findings
         """Returns the findings in the files that were asked for."""
-        self.known: Counter[FindingKey] = Counter()
+        self.known: Counter[FindingIdentity] = Counter()
         """The baseline."""
         self.stale: Sequence[Finding] = ()
         """What is wrong with the baseline."""

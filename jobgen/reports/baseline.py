@@ -9,36 +9,40 @@ from typing import Any
 
 from jobgen.model.builtin_rules import canonical_rule_name, original_rule_name
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Identity, Severity, find_wrong_values
+from jobgen.model.finding import Finding, FindingIdentity, Identity, Severity, find_wrong_values
 from jobgen.model.limits import MAX_FINDINGS
-from jobgen.model.named_tuple import NamedTuple
 
 VERSION = 2
 _OLD_VERSION = 1
 """The version that jobgen 0.2 wrote, with the messages of findings without an object. jobgen 0.4 will not read it."""
 
 
-class FindingKey(NamedTuple):
-    """Identifies a finding: by object and pointer, or without an object by file and the values in its message."""
-
-    rule: str
-    env: str
-    object: str
-    pointer: str
-    file: str
-    values: str
-
-
 class BaselineError(Exception):
     """The file is not a valid baseline; the text is a message for users."""
 
 
-def key_of(finding: Finding) -> FindingKey:
-    """Return the key of a finding."""
-    same, rule = finding.identity, original_rule_name(finding.rule)
-    if finding.object is None:
-        return FindingKey(rule, finding.env, "", "", same.file, " ".join(same.values))
-    return FindingKey(rule, finding.env, name_object(finding.object), same.path, "", "")
+def key_of(finding: Finding) -> FindingIdentity:
+    """Return what a baseline knows a finding by: its identity, as the file can hold it."""
+    return _parse_key(_list_fields(finding.identity))
+
+
+def _list_fields(key: FindingIdentity) -> dict[str, str]:
+    """Return the fields of an entry, which are empty if there is no such thing."""
+    obj = describe_object(key)
+    return {
+        "rule": original_rule_name(key.rule),
+        "env": key.env,
+        "object": obj,
+        "pointer": key.path if obj else "",
+        "file": key.file,
+        "values": " ".join(key.values),
+    }
+
+
+def describe_object(key: FindingIdentity) -> str:
+    """Return the object of an entry as a baseline names it; empty without one."""
+    is_there = any((*key.kind, key.namespace, key.name))
+    return f"{'/'.join(key.kind)} {key.namespace}/{key.name}" if is_there else ""
 
 
 def name_object(identity: Identity) -> str:
@@ -52,15 +56,20 @@ def to_text(findings: Iterable[Finding], paths: Sequence[str] = ()) -> str:
     return _format_baseline(Counter(key_of(finding) for finding in findings), paths)
 
 
-def _format_baseline(known: Counter[FindingKey], paths: Sequence[str]) -> str:
+def _format_baseline(known: Counter[FindingIdentity], paths: Sequence[str]) -> str:
     """Write one line for each entry, sorted, so that changes are easy to review and merge."""
     entries: list[str] = []
-    for key, count in sorted(known.items()):
-        fields: dict[str, str | int] = {name: value for name, value in key._asdict().items() if value}
-        entries.append(f"    {_format_json(fields | {'count': count} if count > 1 else fields)}")
+    for key in sorted(known, key=_list_texts):
+        fields: dict[str, str | int] = {name: value for name, value in _list_fields(key).items() if value}
+        entries.append(f"    {_format_json(fields | ({'count': known[key]} if known[key] > 1 else {}))}")
     listed = ",\n".join(entries)
     limited = f'  "paths": {_format_json(sorted(paths))},\n' if paths else ""
     return f'{{\n  "version": {VERSION},\n{limited}  "findings": [\n{listed}\n  ]\n}}\n'
+
+
+def _list_texts(key: FindingIdentity) -> tuple[str, ...]:
+    """Return what baselines are sorted by."""
+    return tuple(_list_fields(key).values())
 
 
 def _format_json(value: object) -> str:
@@ -74,14 +83,14 @@ def parse_paths(text: str) -> tuple[str, ...]:
     return tuple(map(str, paths)) if isinstance(paths, list) else ()
 
 
-def parse(text: str) -> Counter[FindingKey]:
+def parse(text: str) -> Counter[FindingIdentity]:
     """Parse a baseline: the keys of its findings, and how many of each."""
     try:
         document = json.loads(text)
         if document["version"] not in (VERSION, _OLD_VERSION):
             found = document["version"]
             raise BaselineError(f"the baseline has version `{found}`; this jobgen reads {_OLD_VERSION} and {VERSION}")
-        known: Counter[FindingKey] = Counter()
+        known: Counter[FindingIdentity] = Counter()
         for entry in document["findings"]:
             known[_parse_key(entry)] += int(entry.get("count", 1))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -89,17 +98,22 @@ def parse(text: str) -> Counter[FindingKey]:
     return known
 
 
-def _parse_key(entry: Mapping[str, Any]) -> FindingKey:
-    key = FindingKey(*(str(entry.get(name, "")) for name in FindingKey._fields))
+def _parse_key(entry: Mapping[str, Any]) -> FindingIdentity:
+    rule, env, obj, pointer, file = (str(entry.get(name, "")) for name in ("rule", "env", "object", "pointer", "file"))
+    values = str(entry.get("values", ""))
     if "message" in entry:
         # Version 1 has the whole message.
-        key = key._replace(values=" ".join(find_wrong_values(str(entry["message"]))))
-    return key._replace(rule=original_rule_name(key.rule))
+        values = " ".join(find_wrong_values(str(entry["message"])))
+    kind, _, name = obj.partition(" ")
+    group, _, kind = kind.rpartition("/")
+    namespace, _, name = name.partition("/")
+    rule, texts = original_rule_name(rule), (values,) if values else ()
+    return FindingIdentity(rule, env, (group, kind), namespace, name, file, pointer, texts)
 
 
 def split(
-    findings: Iterable[Finding], known: Counter[FindingKey]
-) -> tuple[list[Finding], list[Finding], Counter[FindingKey]]:
+    findings: Iterable[Finding], known: Counter[FindingIdentity]
+) -> tuple[list[Finding], list[Finding], Counter[FindingIdentity]]:
     """Split findings into new and known ones; also return the entries of the baseline that no finding matches."""
     left = Counter(known)
     new: list[Finding] = []
@@ -111,18 +125,18 @@ def split(
     return new, old, +left
 
 
-def find_stale(left: Counter[FindingKey], text: str, file: str) -> Iterator[Finding]:
+def find_stale(left: Counter[FindingIdentity], text: str, file: str) -> Iterator[Finding]:
     """Report each entry of the baseline that no finding matches, on its line."""
-    lines: dict[FindingKey, int] = {}
+    lines: dict[FindingIdentity, int] = {}
     for number, line in enumerate(text.splitlines(), 1) if left else ():
         # `_format_baseline` writes one entry on each line.
         try:
             lines.setdefault(_parse_key(json.loads(line.strip().rstrip(","))), number)
         except (ValueError, AttributeError, RecursionError):
             continue
-    for key in sorted(left)[:MAX_FINDINGS]:
-        rule = canonical_rule_name(key.rule)
-        message = f"`{rule}` no longer finds anything in `{key.object or key.file}`; rewrite the baseline"
+    for key in sorted(left, key=_list_texts)[:MAX_FINDINGS]:
+        rule, where = canonical_rule_name(key.rule), describe_object(key) or key.file
+        message = f"`{rule}` no longer finds anything in `{where}`; rewrite the baseline"
         yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, lines.get(key, 1)))
     if len(left) > MAX_FINDINGS:
         message = f"{len(left) - MAX_FINDINGS} more entries no longer find anything; rewrite the baseline"
@@ -138,7 +152,7 @@ def find_old_version(text: str, file: str) -> Iterator[Finding]:
         yield Finding("stale-baseline", "meta", Severity.INFO, message, Location(file))
 
 
-def remove_stale(text: str, left: Counter[FindingKey]) -> str:
+def remove_stale(text: str, left: Counter[FindingIdentity]) -> str:
     """Return the baseline without stale entries."""
     known = parse(text)
     known.subtract(left)

@@ -133,7 +133,7 @@ def _find_subject(finding: Finding, within: str) -> object:
     if not finding.pointer:
         return None
     path = finding.pointer if within == "value" else finding.pointer.rpartition("/")[0]
-    return finding.env, finding.location.file, finding.identity._replace(rule="", path=path, values=())
+    return finding.location.file, finding.identity._replace(rule="", path=path, values=())
 
 
 _GROUPED = frozenset(("ignored-schema-keyword", "kind-without-crd", "missing-schema", "unbuilt-kustomization"))

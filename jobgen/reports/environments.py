@@ -38,7 +38,7 @@ def join_environments(findings: Sequence[Finding]) -> list[Finding]:
 
 def _find_cause(finding: Finding) -> tuple[object, ...]:
     """Return what a finding has in common with those of other environments, which may set the namespace."""
-    return finding.severity, finding.location, finding.identity._replace(namespace="", values=())
+    return finding.severity, finding.location, finding.identity._replace(env="", namespace="", values=())
 
 
 def _join(several: Sequence[Finding]) -> Sequence[Finding]:
