@@ -40,7 +40,7 @@ CONSEQUENCES = {
         priority-without-class rejected-by-operator rejected-child reserved-runtime-env role-without-template
         invalid-kueue-configuration service-port-clash
         unfilled-placeholder unknown-enum-value unknown-reference unknown-role unsupported-restart-policy""",
-    "never-starts": """command-in-one-string forbidden-root-user unknown-medium gang-beyond-queue
+    "never-starts": """command-in-one-string forbidden-root-user unknown-medium gang-beyond-queue impossible-placement
         gpu-share-range inadmissible-job malformed-image
         memory-too-small min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
     "never-ends": "never-completes",

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.devices import find_meant_device
 from jobgen.k8s.kueue import DOMAIN, get_kueue_queue
+from jobgen.k8s.label_requirements import REQUIRED, find_contradiction
 from jobgen.k8s.node_agents import is_node_agent
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import value_of
+from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
@@ -58,6 +59,51 @@ def toleration_typo(pod: Pod) -> Iterator[Violation]:
             message = f"a toleration of `{key}` does not fit nodes with the taint `{meant}`; did you mean `{meant}`?"
             fix_steps = (FixStep("set", place, meant),)
             yield Violation(place, message, fix_steps=fix_steps, safe=False, meant=meant)
+
+
+@rule("pod", ERROR, fields=("affinity",))
+def impossible_placement(pod: Pod) -> Iterator[Violation]:
+    """Requirements of nodes that no node meets together, such as a `nodeSelector` and an affinity for another zone.
+
+    The scheduler wants both the labels of `nodeSelector` and one of the terms of a required node affinity, and all
+    expressions of a term. A node has one value of a label, so a pod with two that differ stays `Pending` in every
+    cluster; often an overlay adds one of them, and the job has the other. Pods of which several have to be together
+    and apart in the same topology cannot start either.
+
+    Write the same value in both places, or remove one of them. A preference
+    (`preferredDuringSchedulingIgnoredDuringExecution`) excludes no node.
+
+    When to turn it off: never needed, because no label of a node has two values at a time.
+    """
+    if (found := find_contradiction(pod.spec)) is not None:
+        first, second = found
+        if first.source == second.source:
+            both = f"{first.source} requires {first.describe()} and {second.describe()}"
+        else:
+            both = f"{first.source} requires {first.describe()}, and {second.source} {second.describe()}"
+        message = f"no node meets both requirements of `{first.label}`: {both}, so that the pods stay Pending"
+        related = ((first.place, "the other requirement"),)
+        yield Violation(second.place, f"{message}; write the same in both, or remove one", related)
+    elif pod.role is not None and pod.role.count > 1:
+        yield from _check_together_and_apart(pod)
+
+
+def _check_together_and_apart(pod: Pod) -> Iterator[Violation]:
+    """Yield a group of pods that several pods have to be with, and without, in one topology."""
+    affinity = as_mapping(pod.spec.get("affinity"))
+    wanted, unwanted = (
+        [as_mapping(each) for each in as_list(as_mapping(affinity.get(name)).get(REQUIRED))]
+        for name in ("podAffinity", "podAntiAffinity")
+    )
+    for term in unwanted:
+        if term and any(untraced(term) == untraced(other) for other in wanted):
+            topology = as_text(term.get("topologyKey"))
+            message = f"`podAffinity` and `podAntiAffinity` require the same pods in one `{topology}`, and elsewhere"
+            yield Violation(
+                At(affinity, "podAntiAffinity", is_key=True),
+                f"{message}, so that all pods but the first stay Pending; remove one",
+            )
+            return
 
 
 @rule("pod", WARNING, fields=("nodeName",))
