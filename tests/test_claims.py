@@ -10,6 +10,7 @@ import pytest
 from command import run_jobgen_text
 from walkthrough import MARK
 
+from jobgen.check.rule_docs import all_docs
 from jobgen.model.features import list_command_modules
 
 ROOT = Path(__file__).parent.parent
@@ -98,6 +99,16 @@ def test_pages_name_the_commands_that_read_a_cluster():
 )
 def test_wrong_claims_do_not_come_back(claim):
     assert [page.name for page in PAGES if claim in page.read_text("utf-8")] == []
+
+
+def test_the_page_about_lint_names_every_category():
+    table = (
+        (ROOT / "docs/lint.md").read_text("utf-8").partition("| category | an error means |")[2].partition("\n\n")[0]
+    )
+    named = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1] if row else "")}
+
+    # Known defects have the severity of their entry.
+    assert named == {doc.category for doc in all_docs(None).values()} - {"defect"}
 
 
 def test_the_change_log_begins_with_a_summary_that_leads_to_its_headings():

@@ -101,6 +101,8 @@ def test_the_wheel_has_all_data_and_pypi_accepts_both(built, files):
     tables = {f"jobgen/data/ready/{ready.name_file(table)}" for table in ready.TABLES}
     assert {name for name in names if name.startswith("jobgen/data/ready/")} == tables
     assert wheel.stat().st_size < MAX_WHEEL_BYTES
+    shown = f"the wheel of jobgen has {round(wheel.stat().st_size / 1_000_000)} MB"
+    assert shown in (ROOT / "docs/dependencies.md").read_text("utf-8")
     assert checked.returncode == 0, checked.stdout
 
 
