@@ -201,3 +201,70 @@ def test_a_kind_without_a_schema_stays_a_warning_in_a_jobs_repository(tmp_path):
 def test_severities_of_the_settings_come_before_the_place(tmp_path):
     files = {"local/a.yaml": POD % ("example.com/a", ""), "jobgen.yaml": "rules: {untagged-image: error}\n"}
     assert severities(tmp_path, files, "untagged-image") == ["error"]
+
+
+VARIABLE = "[{name: LD_LIBRARY_PATH, value: '${LD_LIBRARY_PATH}:/usr/local/nvidia/lib64'}]"
+
+
+@pytest.mark.parametrize(("names", "expected"), [("ab", ["warning"] * 2), ("abcd", ["warning", *["info"] * 3])])
+def test_a_fault_that_was_copied_to_many_files_is_a_warning_once(tmp_path, names, expected):
+    pod = POD % ("'example.com/a:1.0.0'", f", env: {VARIABLE}")
+    files = {f"{name}.yaml": pod.replace("name: a}", f"name: {name}}}") for name in names}
+    assert severities(tmp_path, files, "unexpanded-variable") == expected
+    assert severities(tmp_path, {"jobgen.yaml": "{}\n"}, "unexpanded-variable") == ["warning"] * len(names)
+
+
+def test_copies_that_replace_each_other_are_a_warning_once(tmp_path):
+    role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"
+    role += "rules: [{apiGroups: [''], resources: [%s], verbs: [get]}]\n"
+    text = f"{role % 'pods'}---\n{role % 'nodes'}"
+    assert severities(tmp_path, {"a.yaml": text}, "conflicting-copies") == ["warning", "info"]
+
+
+def test_whether_containers_are_privileged_is_one_decision(tmp_path):
+    pod = POD % ("'example.com/a:1.0.0'", ", securityContext: {privileged: true}")
+    files = {f"{name}.yaml": pod.replace("name: a}", f"name: {name}}}").replace("main", name) for name in "abc"}
+    assert severities(tmp_path, files, "privileged-container") == ["warning", "info", "info"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "severity"),
+    [("_archived", "info"), ("a/third-party/b", "info"), ("vendor", "info"), ("archives-api", "warning")],
+)
+def test_warnings_about_what_nobody_changes_are_infos(tmp_path, folder, severity):
+    pod = POD % ("'example.com/a:1.0.0'", f", env: {VARIABLE}")
+    assert severities(tmp_path, {f"{folder}/a.yaml": pod}, "unexpanded-variable") == [severity]
+
+
+SERVICE = "---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  selector: {app: a}\n  ports: [%s]\n"
+
+
+@pytest.mark.parametrize(
+    ("container", "ports", "expected"),
+    [
+        ("", "{port: 80, targetPort: 8000}", ["warning"]),
+        (", args: ['--listen=:8000']", "{port: 80, targetPort: 8000}", []),
+        (", readinessProbe: {tcpSocket: {port: 8000}}", "{port: 80, targetPort: 8000}", []),
+        ("", "{name: http, port: 80, targetPort: 8080}, {name: metrics, port: 81, targetPort: 8000}", []),
+        ("", "{name: http, port: 8080}, {name: metrics, port: 81, targetPort: 8000}", []),
+        (", args: ['--batch=80001']", "{port: 80, targetPort: 8000}", ["warning"]),
+    ],
+)
+def test_a_container_may_listen_on_ports_that_it_does_not_declare(tmp_path, container, ports, expected):
+    pod = POD % ("'example.com/a:1.0.0'", f", ports: [{{containerPort: 8080}}]{container}")
+    text = pod.replace("name: a}", "name: a, labels: {app: a}}") + SERVICE % ports
+    assert severities(tmp_path, {"a.yaml": text}, "service-selects-nothing") == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "mount", "expected"),
+    [
+        ("/data", ", volumeMounts: [{name: v, mountPath: /v}]", ["warning"]),
+        ("/data", "", ["info"]),
+        ("/home/kubernetes/bin/gib", ", volumeMounts: [{name: v, mountPath: /v}]", ["info"]),
+        ("/usr/local/nvidia", ", volumeMounts: [{name: v, mountPath: /v}]", ["info"]),
+    ],
+)
+def test_a_folder_of_the_node_matters_if_data_is_in_it(tmp_path, path, mount, expected):
+    pod = POD % ("'example.com/a:1.0.0'", mount) + f"  volumes: [{{name: v, hostPath: {{path: {path}}}}}]\n"
+    assert severities(tmp_path, {"a.yaml": pod}, "host-path") == expected

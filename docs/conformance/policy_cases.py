@@ -131,6 +131,7 @@ def _run_expressions(cases: Any, root: Path) -> Iterator[Verdict]:
         spec = {"free": cases["frees"][free], "replicas": 3, "strs": ["b", "a"], "nums": [3, 1, 2], "map": {"x": "1"}}
         metadata = {"name": "w", "namespace": "pol-x", "labels": {"a": "b"}}
         obj = {"apiVersion": "pol.example.com/v1", "kind": "Widget", "metadata": metadata, "spec": spec}
+        RUN.reset()
         result = _evaluate_expression(text, obj, root)
         details = f"`{text}` the API server: {wanted} {answer}, jobgen: {result}"
         yield Verdict(f"{number}/{name}", result.partition(":")[0] == wanted, details, group)

@@ -180,7 +180,7 @@ def settle_findings(
     certain = leave_out_gated(list(settle_generated(leave_open(findings, tree), tree)), tree)
     certain = settle_old_versions(leave_out_resolved(certain, tree), tree)
     mild = soften(report_variables(certain, tree), tree, is_jobs_repository=is_jobs_repository)
-    found = say_once(mild, tree)
+    found = say_once(mild, tree, is_jobs_repository=is_jobs_repository)
     severities = project.severities
     settled = []
     for each in found:

@@ -9,20 +9,24 @@ from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.nodes import as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, list_scalars, value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
 from jobgen.model.suggest import did_you_mean
 
 RULE = "service-selects-nothing"
 _UNFILLED = ("$", "{{", "<")
+_DIGITS = lazy_pattern(r"[0-9]+")
 
 
 def find_lost_ports(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
     """Report each target port, by the number of its Service, that no selected pod of the objects has.
 
     Pods need not declare the ports on which they listen, but a name leads only to a declared port. A number is compared
-    only with pods whose only container declares its ports. Custom resources may create pods with any ports.
+    only with pods whose only container declares its ports and does not name the number elsewhere, and if no other port
+    of the Service is declared: then it is not another port, such as that of metrics. Custom resources may create pods
+    with any ports.
     """
     if any(as_text(obj.get("apiVersion")).rpartition("/")[0] not in BUILTIN_GROUPS for obj in objects):
         return
@@ -39,8 +43,9 @@ def find_lost_ports(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int
             for place, labels, spec in pods
             if wanted.items() <= labels.items() and (place == namespace or "" in (place, namespace))
         ]
-        for port in iter_mappings(get_path(service, "spec", "ports")) if selected else ():
-            yield from ((number, problem) for problem in _check_port(port, selected))
+        if selected:
+            ports = [*iter_mappings(get_path(service, "spec", "ports"))]
+            yield from ((number, problem) for problem in _check_ports(ports, selected))
 
 
 def _list_pods(obj: Mapping[str, Node]) -> Iterator[tuple[str, dict[str, str], Mapping[str, Node]]]:
@@ -53,8 +58,7 @@ def _list_pods(obj: Mapping[str, Node]) -> Iterator[tuple[str, dict[str, str], M
             yield as_text(get_path(obj, "metadata", "namespace")), found, as_mapping(get_path(template, "spec"))
 
 
-def _check_port(port: Mapping[str, Node], pods: Sequence[Mapping[str, Node]]) -> Iterator[Problem]:
-    wanted = value_of(port.get("targetPort"))
+def _check_ports(ports: Sequence[Mapping[str, Node]], pods: Sequence[Mapping[str, Node]]) -> Iterator[Problem]:
     containers = [
         container
         for spec in pods
@@ -64,16 +68,26 @@ def _check_port(port: Mapping[str, Node], pods: Sequence[Mapping[str, Node]]) ->
     declared = [item for each in containers for item in iter_mappings(each.get("ports"))]
     names = sorted({name for item in declared if (name := as_text(item.get("name")))})
     numbers = sorted({number for item in declared if type(number := value_of(item.get("containerPort"))) is int})
-    message = ""
-    if isinstance(wanted, str) and not wanted.isdigit() and wanted not in names:
-        if wanted and not any(sign in wanted for sign in _UNFILLED):
-            only = f"; write `{names[0]}`, the name of its port" if len(names) == 1 else ""
-            advice = did_you_mean(wanted, names) or only or "; name a port so, or write its number"
-            message = f"no container that the Service selects has a port named `{wanted}`{advice}"
-    elif type(wanted) is int and len(containers) == 1 and numbers and wanted not in numbers:
-        listed = " and ".join(f"`{number}`" for number in numbers)
-        message = (
-            f"the container that the Service selects declares port {listed}, not `{wanted}`; write the same number"
-        )
-    if message:
-        yield Problem(RULE, message, At(port, "targetPort"), category="fleet", severity=Severity.WARNING)
+    targets = [value_of(port.get("targetPort", port.get("port"))) for port in ports]
+    is_compared = len(containers) == 1 and bool(numbers) and not any(one in numbers or one in names for one in targets)
+    for port in ports:
+        wanted = value_of(port.get("targetPort"))
+        message = ""
+        if isinstance(wanted, str) and not wanted.isdigit() and wanted not in names:
+            if wanted and not any(sign in wanted for sign in _UNFILLED):
+                only = f"; write `{names[0]}`, the name of its port" if len(names) == 1 else ""
+                advice = did_you_mean(wanted, names) or only or "; name a port so, or write its number"
+                message = f"no container that the Service selects has a port named `{wanted}`{advice}"
+        elif type(wanted) is int and is_compared and not _mentions(containers[0], wanted):
+            listed = " and ".join(f"`{number}`" for number in numbers)
+            message = (
+                f"the container that the Service selects declares port {listed}, not `{wanted}`; write the same number"
+            )
+        if message:
+            yield Problem(RULE, message, At(port, "targetPort"), category="fleet", severity=Severity.WARNING)
+
+
+def _mentions(container: Mapping[str, Node], number: int) -> bool:
+    """Return True if the command, the variables or the probes of a container have the number of a port."""
+    text = str(number)
+    return any(text in _DIGITS.findall(str(value_of(scalar))) for scalar in list_scalars(container))

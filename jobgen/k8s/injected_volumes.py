@@ -67,6 +67,10 @@ def list_injected_volumes(pod: Pod) -> list[str]:
     return [name for name in mounted if any(name in names.split() and applies(pod) for applies, names in _INJECTORS)]
 
 
-def is_mounted_by_sidecar(name: str, pod: Pod) -> bool:
-    """Return True if a container that a webhook adds to the pod mounts the volume of this name."""
-    return any(name in names.split() and applies(pod) for applies, names in _SIDECARS)
+def is_unmounted(name: str, pod: Pod) -> bool:
+    """Return True if no container mounts the volume of this name, nor one that a webhook adds to the pod."""
+    mounted = pod.mounted_volumes
+    # A mount with the name in other letters is reported.
+    if not name or name in mounted or name.lower() in mounted or pod.partial or not pod.containers:
+        return False
+    return not any(name in names.split() and applies(pod) for applies, names in _SIDECARS)

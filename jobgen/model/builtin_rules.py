@@ -215,6 +215,10 @@ UNJUDGED_CHART_RULES = frozenset(
     "chart-metadata-invalid chart-render-fails chart-value-missing chart-values-invalid unjudged-chart".split()
 )
 """Rules that say that the objects of a chart were not checked; errors where a chart must be judged."""
+COUNTED_RULES = frozenset(
+    "ignored-schema-keyword kind-without-crd missing-schema old-api-version unbuilt-kustomization".split()
+)
+"""Rules about what concerns a kind or an operator, and not the object: reports count the objects of a finding."""
 TREE_RULES = frozenset(
     """edited-rendered-file ignored-rendered-tree rendered-tree-not-compared stale-rendered-tree
     unlisted-rendered-file""".split()

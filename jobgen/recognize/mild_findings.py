@@ -8,6 +8,7 @@ what an example does.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
@@ -26,6 +27,10 @@ _WHOLE_NAMES = frozenset(("doc", "docs", "documentation", "hack", "playground", 
 # What stands above a folder `test` that is an environment.
 _ENVIRONMENTS = frozenset(("clusters", "deploy", "env", "envs", "environments", "overlays", "stages"))
 _NAME_PARTS = lazy_pattern(r"[-_.]+")
+# Folders with what nobody changes any more, or what others wrote.
+_LEFT_ALONE = lazy_pattern(
+    r"(?:\A|/)[_.]?(?:archive[ds]?|attic|deprecated|obsolete|retired|third[_-]party|vendor(?:ed)?)/", re.IGNORECASE
+)
 # Folders with what runs in a cluster on one machine, into which images are loaded rather than pulled.
 _LOCAL = frozenset(("e2e", "kind", "local", "minikube", "k3d"))
 _ARGUMENT = lazy_pattern(r"/parameters/[0-9]+/(?:default|value)\Z")
@@ -41,6 +46,8 @@ def soften(findings: Iterable[Finding], tree: FileTree, *, is_jobs_repository: b
 def _is_excused(finding: Finding, tree: FileTree, is_jobs_repository: bool) -> bool:
     if finding.rule in _UNCHECKED:
         return not is_jobs_repository and not _is_almost_known(finding)
+    if not is_jobs_repository and _LEFT_ALONE.search(finding.location.file):
+        return True
     check = _CHECKS.get(finding.rule)
     return check is not None and check(finding, tree)
 

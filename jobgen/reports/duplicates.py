@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Literal, TypeAlias
 
+from jobgen.model.builtin_rules import COUNTED_RULES
 from jobgen.model.finding import BROKEN_KIND, UNCHECKED, Finding, Severity
 from jobgen.reports.entries import RANK
 
@@ -136,13 +137,10 @@ def _find_subject(finding: Finding, within: str) -> object:
     return finding.location.file, finding.identity._replace(rule="", path=path, values=())
 
 
-_GROUPED = frozenset(("ignored-schema-keyword", "kind-without-crd", "missing-schema", "unbuilt-kustomization"))
-
-
 def _is_grouped(finding: Finding) -> bool:
     """Return True for what concerns a kind or an operator, and not the object; each refused object is a fault."""
-    is_old = finding.rule == "old-api-version" and finding.severity is not Severity.ERROR
-    return is_old or finding.rule in _GROUPED
+    is_refused = finding.rule == "old-api-version" and finding.severity is Severity.ERROR
+    return finding.rule in COUNTED_RULES and not is_refused
 
 
 def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:

@@ -1,7 +1,6 @@
 """Reports unfilled placeholders instead of what they cause: their values are not wrong one by one.
 
-A file with a placeholder that the cluster refuses is a template, and has one finding. In other files, each placeholder
-has one, wherever it occurs.
+A file with a placeholder that the cluster refuses is a template. In any file, one finding names all placeholders.
 """
 
 from __future__ import annotations
@@ -83,13 +82,7 @@ def group_placeholders(
         if len(several) == 1 and (is_mild or first.rule == "template-text"):
             left.append(first)
             continue
-        # The whole file is one finding if it is refused, else each placeholder is one.
-        is_refused = any(finding.rule != RULE for _, finding in several)
-        groups: dict[str, list[_Found]] = {}
-        for token, finding in several:
-            groups.setdefault("" if is_refused else token, []).append((token, finding))
-        for group in groups.values():
-            grouped[_report(group, read_text(file))] = [finding for _, finding in group]
+        grouped[_report(several, read_text(file))] = [finding for _, finding in several]
     return left, grouped
 
 
@@ -151,7 +144,10 @@ def _report(several: list[_Found], text: str) -> Finding:
     related = tuple(Related(location, f"`{token}`") for location, token in [*others.items()][:5])
     causes = {finding.rule for _, finding in several} - {RULE}
     if not causes:
-        return first._replace(related=related)
+        tokens = list(dict.fromkeys(token for token, _ in ordered))
+        said = f"{_list_names(tokens)} are placeholders; fill them in"
+        left = first._replace(related=related)
+        return left if len(tokens) < 2 else left._replace(message=said, evidence=())
     every = dict.fromkeys(name for token, finding in ordered for name in (token, *_list_words(finding)))
     # The word in a token is no token of its own.
     # Others of a series such as `V_KSA` may stand where any text is valid.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import is_hook
-from jobgen.k8s.injected_volumes import is_mounted_by_sidecar
+from jobgen.k8s.injected_volumes import is_unmounted
 from jobgen.k8s.kinds import Release, format_release, parse_release
 from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
@@ -148,17 +148,11 @@ def unmounted_volume(pod: Pod) -> Iterator[Violation]:
     When to turn it off: a volume that a mutating webhook mounts into its own container, such as a cache for an
     agent, can be accepted on the volume.
     """
-    if pod.partial or not pod.containers:
-        return
-    mounted = pod.mounted_volumes
     for volume in pod.volumes:
         name = as_text(volume.get("name"))
-        # A mount with the name in other letters is reported.
-        is_lost = bool(name) and name not in mounted and name.lower() not in mounted
-        if is_lost and not is_mounted_by_sidecar(name, pod):
-            yield Violation(
-                At(volume, "name"), f"no container mounts the volume `{name}`; add `mountPath`, or remove it"
-            )
+        if is_unmounted(name, pod):
+            message = f"no container mounts the volume `{name}`; add `mountPath`, or remove it"
+            yield Violation(At(volume, "name"), message)
 
 
 # The kubelet's feature gate GitRepoVolumeDriver is off since the first, and cannot be turned on since the second.

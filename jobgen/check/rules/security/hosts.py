@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, WARNING, Violation, rule
+from jobgen.k8s.injected_volumes import is_unmounted
 from jobgen.k8s.node_agents import (
     AGENT_KINDS,
     is_node_agent,
@@ -121,7 +122,7 @@ _SOCKET_FOLDERS = frozenset(("/run", "/var/run"))
 _LOGS = "/var/log/"
 _KERNEL = frozenset(("/dev", "/proc", "/sys"))
 # Folders into which drivers of devices are installed on the node.
-_DRIVERS = ("/home/kubernetes/bin/nvidia", "/run/nvidia", "/usr/local/nvidia", "/usr/local/Ascend", "/var/run/nvidia")
+_DRIVERS = ("/home/kubernetes/bin", "/run/nvidia", "/usr/local/nvidia", "/usr/local/Ascend", "/var/run/nvidia")
 
 
 @rule("pod", WARNING, fields=("volumes",), words=("hostPath",))
@@ -131,7 +132,7 @@ def host_path(pod: Pod) -> Iterator[Violation]:
     Pods on other nodes see other files, and data written there is lost with the node. Under the Pod Security level
     `baseline`, the pod is not created at all. Device files, sockets, the time zone and certificates are not
     reported, nor are the volumes of DaemonSets and other agents of the node. A local disk, such as
-    `/mnt/k8s-disks/0`, and the logs of the node are an info.
+    `/mnt/k8s-disks/0`, the logs of the node and what drivers of devices install there are an info.
 
     Use a PersistentVolumeClaim for data, and an `emptyDir` for scratch files and `/dev/shm`. No claim can hold files of
     the kernel and of drivers, such as those in `/sys`: request devices from a device plugin, and mount only the folder
@@ -145,7 +146,10 @@ def host_path(pod: Pod) -> Iterator[Violation]:
     for volume in pod.volumes:
         path = as_text(get_path(volume, "hostPath", "path")) if "hostPath" in volume else ""
         if message := _describe(path):
-            yield Violation(At(volume["hostPath"], "path"), message, severity=INFO if _is_local_disk(path) else WARNING)
+            # A volume that nothing mounts has another finding.
+            is_idle = is_unmounted(as_text(volume.get("name")), pod)
+            is_mild = is_idle or _is_local_disk(path) or _is_driver(path)
+            yield Violation(At(volume["hostPath"], "path"), message, severity=INFO if is_mild else WARNING)
 
 
 # Where clouds and their machine images mount the local disks of a node.
@@ -159,6 +163,11 @@ def _is_local_disk(path: str) -> bool:
     return f"{path.rstrip('/')}/".startswith((*_LOCAL_DISKS, _LOGS))
 
 
+def _is_driver(path: str) -> bool:
+    """Return True for what a driver has put on the node for the pods that use its device."""
+    return path.startswith(_DRIVERS)
+
+
 def _describe(path: str) -> str:
     """Return what is wrong with a path of the node; empty if nothing better exists."""
     folder = path.rstrip("/")
@@ -168,7 +177,7 @@ def _describe(path: str) -> str:
         return f"`{path}` shows the pod all devices and processes of its node; request devices from a device plugin"
     if not path or folder.startswith((_DEVICES, *_SETTINGS)) or path.endswith(".sock") or folder in _SOCKET_FOLDERS:
         return ""
-    if is_node_folder(path) or folder.startswith(_DRIVERS):
+    if is_node_folder(path) or _is_driver(folder):
         message = f"`{path}` belongs to the node, and no claim can hold its files"
         return f"{message}; mount only what the program reads, with `readOnly: true`"
     return f"`{path}` differs from node to node; use a PersistentVolumeClaim, or an `emptyDir` for scratch"
