@@ -139,7 +139,7 @@ def test_findings_are_those_of_lint_after_random_edits_of_overlays(tmp_path, see
         found = {file: sorted(each.all, key=str) for file, each in workspace.snapshot.findings.items()}
         assert found == lint_saved(tmp_path, {})
     if not workspace.snapshot.error:
-        current = {runner.name for runner in workspace.load().prepared.runners}
+        current = {runner.name for runner in workspace.load().layers.runners}
         known = keep_environments(workspace.index, current)
         workspace.take(WorkspaceLinter(tmp_path).lint({}, lambda *_: None))
         assert known == keep_environments(workspace.index, current)

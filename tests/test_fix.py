@@ -26,7 +26,7 @@ from jobgen.check.rules import all_rules
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.yamlio.write import to_yaml
 
 TESTS = Path(__file__).parent
@@ -72,7 +72,9 @@ def errors(findings):
 def rendered(folder):
     """The objects of all environments, as far as they can be made."""
     project = config.load(folder)
-    return "".join(f"# {made.env}\n{to_yaml(made.object)}" for made in Run(project, project.environments()))
+    return "".join(
+        f"# {made.env}\n{to_yaml(made.object)}" for made in render_jobs(project, project.environments()).objects
+    )
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from jobgen.model.data import TracedKey, TracedScalar, untraced
 from jobgen.model.meant import find_meant
 from jobgen.model.suggest import suggest_quantity
 from jobgen.rendering import config
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_inline_yaml, to_yaml
 
@@ -83,7 +83,9 @@ def load(text):
 
 def rendered(folder):
     project = config.load(folder)
-    return "".join(f"# {made.env}\n{to_yaml(made.object)}" for made in Run(project, project.environments()))
+    return "".join(
+        f"# {made.env}\n{to_yaml(made.object)}" for made in render_jobs(project, project.environments()).objects
+    )
 
 
 # What one fix changes, by the locations of its edits.

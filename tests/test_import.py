@@ -20,7 +20,7 @@ from jobgen.features.convert.importing.collect import ImportedSpec, import_manif
 from jobgen.features.convert.importing.verify import create_patch, is_equivalent, render_spec, renderer_for
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.rendering import config
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.spec.merge import merge
 from jobgen.yamlio.read import read
 
@@ -45,10 +45,10 @@ def test_import_transcript(path, accept, tmp_path):
 def test_imported_seed_renders_to_the_seed(name, tmp_path):
     (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS[name], sort_keys=False))
     done = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs")
-    run = Run(config.load(tmp_path), ["tensorstack" if name == "mnist" else ""])
+    run = render_jobs(config.load(tmp_path), ["tensorstack" if name == "mnist" else ""])
 
     assert done.returncode == 0, done.stderr
-    assert [typed(made.object) for made in run] == [typed(SEEDS[name])]
+    assert [typed(made.object) for made in run.objects] == [typed(SEEDS[name])]
     assert run.findings == []
 
 
@@ -143,7 +143,7 @@ def test_import_of_a_folder_factors_out_common_fields(tmp_path):
         (tmp_path / f"old/{name}.yaml").write_text(yaml.safe_dump(manifest))
     done = jobgen(tmp_path, "import", "old", "-o", "jobs", "--factor")
     overlay = yaml.safe_load((tmp_path / "overlays/imported/overlay.yaml").read_text())
-    made = {each.identity.name: each.object for each in Run(config.load(tmp_path), ["imported"])}
+    made = {each.identity.name: each.object for each in render_jobs(config.load(tmp_path), ["imported"]).objects}
 
     assert done.returncode == 0, done.stderr
     assert overlay["spec"]["namespace"] == "kubeflow"
@@ -481,13 +481,13 @@ def test_a_manifest_of_the_repository_keeps_the_namespace_of_its_overlays(tmp_pa
         "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {name: dev}\n"
         "spec: {namespace: ml-dev, cluster: {platform: kubeflow}}\n"
     )
-    before = [each.object for each in Run(config.load(tmp_path), ["dev"])]
+    before = [each.object for each in render_jobs(config.load(tmp_path), ["dev"]).objects]
     done = jobgen(tmp_path, "import", "jobs/old.yaml", "-o", "jobs")
 
     assert done.returncode == 0, done.stderr
     assert "`jobs/old.yaml` is in `jobs`, so it is rendered, too; delete it" in done.stderr.decode()
     assert b"error" not in done.stderr
     (tmp_path / "jobs/old.yaml").unlink()
-    after = [each.object for each in Run(config.load(tmp_path), ["dev"])]
+    after = [each.object for each in render_jobs(config.load(tmp_path), ["dev"]).objects]
     assert [each["metadata"]["namespace"] for each in (*before, *after)] == ["ml-dev", "ml-dev"]
     assert [typed(each["spec"]) for each in after] == [typed(each["spec"]) for each in before]

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from jobgen.rendering import config
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.spec.kinds import parse_kinds
 from jobgen.spec.replicas import count_pods, find_template, get_at
 
@@ -229,6 +229,6 @@ def rendered(root, platform, framework, spec, operators=None):
     for path, data in (("jobs/job.yaml", job), ("overlays/env/overlay.yaml", overlay)):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(yaml.safe_dump({"apiVersion": "jobgen.dev/v1", **data}))
-    run = Run(config.load(root), ["env"])
-    objects = [made.object for made in run]
+    run = render_jobs(config.load(root), ["env"])
+    objects = [made.object for made in run.objects]
     return objects, [(finding.rule, finding.message) for finding in run.findings]

@@ -10,7 +10,7 @@ from sampling import laws
 
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, location_of, untraced
 from jobgen.rendering import config
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.spec.merge import LIST_KEYS, merge
 
 WORDS = st.sampled_from(["a", "b", "c"])
@@ -499,8 +499,8 @@ def patched(kind, root, *patches):
     ):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(yaml.safe_dump(data))
-    run = Run(config.load(root), ["env"])
-    objects = [inside(kind, made.object) for made in run]
+    run = render_jobs(config.load(root), ["env"])
+    objects = [inside(kind, made.object) for made in run.objects]
     return objects, [(finding.rule, finding.message) for finding in run.findings]
 
 

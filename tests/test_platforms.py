@@ -12,7 +12,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import count_pods
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.spec.overlay import Cluster
 
 ROOT = Path(__file__).parent.parent
@@ -62,8 +62,8 @@ def run(tmp_path_factory):
         text = OVERLAY.format(platform=platform, priority=f"priority: {priority}{restarts}" if priority else "")
         (root / f"overlays/{platform}/overlay.yaml").write_text(text)
     project = config.load(root)
-    made = Run(project, project.environments())
-    return project, list(made), made.findings
+    made = render_jobs(project, project.environments())
+    return project, made.objects, made.findings
 
 
 def test_one_job_is_valid_on_every_platform(run):
@@ -195,6 +195,6 @@ def test_only_what_has_an_effect_is_unsupported(tmp_path, field, is_rendered):
     overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {platform: volcano}}\n"
     (tmp_path / "overlays/prod/overlay.yaml").write_text(overlay)
     (tmp_path / "jobs/bert.yaml").write_text(f"{JOB}  {field}\n")
-    run = Run(config.load(tmp_path), ["prod"])
+    run = render_jobs(config.load(tmp_path), ["prod"])
 
-    assert ("suspend" not in str([made.object for made in run]), run.failed) == (True, not is_rendered)
+    assert ("suspend" not in str([made.object for made in run.objects]), run.failed) == (True, not is_rendered)

@@ -7,7 +7,7 @@ import pytest
 from transcripts import find_transcripts, read_transcript
 
 from jobgen.rendering import config
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.reports.entries import format_findings
 from jobgen.yamlio.write import to_yaml
 
@@ -19,8 +19,8 @@ def test_render_transcript(path, tmp_path, accept):
     transcript = read_transcript(path)
     transcript.write_repository(tmp_path)
     project = config.load(tmp_path)
-    run = Run(project, project.environments())
-    sections = {"manifests": format_manifests(list(run)), "findings": format_findings(run.findings)}
+    run = render_jobs(project, project.environments())
+    sections = {"manifests": format_manifests(run.objects), "findings": format_findings(run.findings)}
     output = {name: content.encode() for name, content in sections.items() if content}
     if accept:
         transcript = transcript.accept([output])

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from jobgen.rendering import config
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -28,8 +28,8 @@ LINES = {
 @pytest.fixture(scope="module")
 def objects():
     """What jobs/ renders to: for the Kubeflow base, and for TensorStack."""
-    run = Run(config.load(ROOT), ["base", "t9k"])
-    made = {(rendered.env, rendered.identity.name): rendered.object for rendered in run}
+    run = render_jobs(config.load(ROOT), ["base", "t9k"])
+    made = {(rendered.env, rendered.identity.name): rendered.object for rendered in run.objects}
     assert run.findings == []
     return made
 

@@ -19,7 +19,7 @@ from jobgen.cli.run_lint import lint_paths
 from jobgen.compare.snapshot import snapshot_repository
 from jobgen.engine.store import Store
 from jobgen.rendering import config
-from jobgen.rendering.run_state import digest_layers
+from jobgen.rendering.load_layers import digest_layers
 from jobgen.repo import git, layout
 from jobgen.repo.commit import open_commit
 from jobgen.repo.root import open_store

@@ -8,7 +8,7 @@ from test_misread import RUN, H
 from test_new_user_answers import Case, append, change, command, patch
 
 from jobgen.rendering import config
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.yamlio.write import to_yaml
 
 JOB = H + RUN
@@ -174,7 +174,7 @@ def test_null_deletes_any_field_of_a_volume(name, tmp_path):
     job = append(f"  volumes: {{d: {written}}}\n")
     assert lint_files(tmp_path, {"jobs/a.yaml": job, PROD: on_prod(text)}) == []
 
-    rendered = "".join(to_yaml(each.object) for each in Run(config.load(tmp_path), ["prod"]))
+    rendered = "".join(to_yaml(each.object) for each in render_jobs(config.load(tmp_path), ["prod"]).objects)
     assert "kind: PyTorchJob" in rendered
     assert gone not in rendered
 

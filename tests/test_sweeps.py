@@ -17,7 +17,7 @@ from jobgen.cli.run_render import render
 from jobgen.model.data import untraced
 from jobgen.rendering import config
 from jobgen.rendering.read_jobs import read_jobs
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
 from jobgen.spec.sweeps import expand_matrix, expand_member, expand_sweep, find_matrix_errors
@@ -157,7 +157,9 @@ def test_plain_and_traced_members_are_the_same(repository):
     jobs = list(read_jobs(layout.find_jobs(repository), project.kinds, []))
 
     assert [job.document.name for job in jobs] == ["bert-0p1-1", "bert-0p1-2", "bert-0p01-1", "bert-0p01-2"]
-    assert [untraced(tracer.trace(job, "").object) for job in jobs] == [made.object for made in Run(project, [""])]
+    assert [untraced(tracer.trace(job, "").object) for job in jobs] == [
+        made.object for made in render_jobs(project, [""]).objects
+    ]
 
 
 def rendered(root, *jobs):

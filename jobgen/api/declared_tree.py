@@ -25,8 +25,9 @@ from jobgen.pipeline.encoded_results import encode_result
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.file_result import FileResult
-from jobgen.rendering.run import Run
-from jobgen.rendering.run_state import load_project
+from jobgen.rendering.load_layers import load_project
+from jobgen.rendering.render_task import RenderTask, request_jobs
+from jobgen.rendering.run import run
 from jobgen.repo import git, layout
 from jobgen.repo.commit import Folder, describe_path, list_folder_names
 from jobgen.repo.lock import LOCK, LockFile, Origin, compute_digest
@@ -119,15 +120,14 @@ def _render_sources(own: ProjectConfig, store: Store | None, envs: Sequence[str]
         selected = list(dict.fromkeys(envs))
     except UsageError as error:
         return Sources({}, {}, max(1, len(error.findings)))
-    jobs = list(layout.find_jobs(own.root))
-    run = Run(own, selected, finish=digest_text, deployable=True, digested=True, jobs=jobs, store=store)
-    run.results = DIGESTS
+    task = RenderTask(digest_text, deployable=True, digested=True, query=DIGESTS)
+    found = run(request_jobs(own, selected, task=task)._replace(store=store))
     made: dict[str, list[Rendered]] = {env: [] for env in selected}
-    for one in run:
+    for one in found.objects:
         made[one.env].append(one)
     objects = [to_rendered_object(one, "yaml") for several in made.values() for one in several]
-    found = [*run.findings, *find_path_conflicts(objects)]
-    errors = sum(finding.severity is Severity.ERROR for finding in found)
+    findings = [*found.findings, *find_path_conflicts(objects)]
+    errors = sum(finding.severity is Severity.ERROR for finding in findings)
     if errors:
         return Sources({env: LockFile() for env in selected}, {}, errors)
     digests = {env: {name_file(one.identity): one.job_digest for one in several} for env, several in made.items()}

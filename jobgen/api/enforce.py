@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from jobgen.model.builtin_rules import LIMIT_RULES, UNCHECKED_RULES
 from jobgen.model.finding import Finding, Severity, sort_findings
 from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
-from jobgen.pipeline.lint_checks import LintChecks
+from jobgen.pipeline.lint_checks import LintTask
 from jobgen.rendering.config import ProjectConfig
-from jobgen.rendering.run import Run
-from jobgen.rendering.run_state import discard_object
+from jobgen.rendering.render_task import render_jobs
 from jobgen.repo import layout
 from jobgen.repo.policy_kinds import may_mutate
 from jobgen.reports.severities import list_expiring
@@ -30,18 +29,14 @@ def find_refused(project: ProjectConfig, environments: Sequence[str], files: Col
     if not project.date and next(list_expiring(project.settings), None):
         # Argo CD sends no commit, and an exception without a date would never expire.
         project = project._replace(date=datetime.now(UTC).date().isoformat())
-    several = (LintChecks(), LintChecks(mutates=False))
-    run, rendered = (Run(project, environments, finish=discard_object, checks=checks) for checks in several)
-    for _ in run:
-        pass
-    found = list(run.findings)
+    result = render_jobs(project, environments, task=LintTask())
+    found = list(result.findings)
     if any(may_mutate(file.content) for file in layout.read_own_policies(project.root)):
         # What is printed is what was rendered. A mutating policy beside the jobs may not be in the cluster.
-        for _ in rendered:
-            pass
+        rendered = render_jobs(project, environments, task=LintTask(mutates=False))
         found += (each for each in rendered.findings if each.rule in _USES and each not in found)
     # What could not be checked is not allowed.
-    enforced = project.mandatory.union(UNCHECKED_RULES, run.policies)
+    enforced = project.mandatory.union(UNCHECKED_RULES, result.layers.policies)
     teams = set(map(project.teams.find_name, files))
 
     def is_about_files(finding: Finding) -> bool:
@@ -49,7 +44,7 @@ def find_refused(project: ProjectConfig, environments: Sequence[str], files: Col
         if finding.rule == _BUDGET:
             # It is reported at the largest job of a team, and is about all of them.
             return project.teams.find_name(file) in teams
-        others = {file} if file.startswith("jobs/") else run.find_files(finding)
+        others = {file} if file.startswith("jobs/") else result.find_files(finding)
         return not others or not others.isdisjoint(files)
 
     refused = [

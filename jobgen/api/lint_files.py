@@ -36,7 +36,7 @@ from jobgen.reports.suppress import Coverage
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
-    from jobgen.rendering.run import Run
+    from jobgen.rendering.run_values import RunResult
     from jobgen.reports import Opinion, Suppressed
     from jobgen.reports.suppress import Suppression
 
@@ -152,8 +152,8 @@ class LintRun(NamedTuple):
     opinions: Sequence[Opinion] = ()
     contents: LintContents | None = None
     """What was read, if nothing prevents a render."""
-    runs: Sequence[Run] = ()
-    """The runs over the repository and over other files, unless the store has answered."""
+    runs: Sequence[RunResult] = ()
+    """The results of the runs over the repository and over other files, unless the store has answered."""
     weaker: Sequence[str] = ()
     """What the settings check less than jobgen does without them."""
     captures: Sequence[str] = ()

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from operator import add
+from operator import add, or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +29,16 @@ from jobgen.model.data import Location, untraced, value_of
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Problem, Severity, pluralize, sort_findings
 from jobgen.pipeline.finish import OF_LINT, Finishing, finish
-from jobgen.pipeline.lint_checks import LintChecks
+from jobgen.pipeline.lint_checks import LintChecks, LintTask
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.file_result import SameFiles
+from jobgen.rendering.load_layers import load_project
 from jobgen.rendering.locate import locate
 from jobgen.rendering.mended_overlays import keep_independent
-from jobgen.rendering.read_jobs import collect_suppressions
-from jobgen.rendering.run import Run
-from jobgen.rendering.run_state import discard_object, keep_object, load_project
+from jobgen.rendering.read_jobs import JobFiles, LooseFiles, collect_suppressions
+from jobgen.rendering.run import run
+from jobgen.rendering.run_values import RunRequest, RunResult, ignore_progress
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, describe_path
 from jobgen.repo.files import File
@@ -80,24 +82,27 @@ def find_findings(
     """
     files = files or resolve_files(request)
     survey = recognize_files(request, files) if files.standalone is not None else None
-    runs = _start_runs(request, files, survey, store, cancel)
-    objects, opinions = _check_objects(runs, request.other_tools)
+    results = [run(each) for each in _request_runs(request, files, survey, store, cancel)]
+    results, opinions = _ask_other_tools(results, request.other_tools)
+    objects = sum(len(result.objects) for result in results)
     if request.second_opinion and survey is not None:
-        opinions += _check_builds(runs[-1], survey, is_compared=request.is_compared)
-    if runs[0].entries is None:
-        _check_behind_errors(runs[0], request, store, cancel)
+        results[-1], more = _check_builds(results[-1], survey, is_compared=request.is_compared)
+        opinions += more
+    results = [_check_behind_errors(result, request.today) for result in results]
     if survey is not None:
-        last = runs[-1]
-        is_strict, in_repository = request.strict_files, files.root is not None
-        last.findings[:] = settle_findings(
-            last.findings, survey, last.project, is_strict=is_strict, is_jobs_repository=in_repository
+        last, is_strict, in_repository = results[-1], request.strict_files, files.root is not None
+        settled = settle_findings(
+            last.findings, survey, last.request.project, is_strict=is_strict, is_jobs_repository=in_repository
         )
-    by_run = [_collect_comments(run) for run in runs]
-    comments = [comment for several in by_run for comment in several]
-    project, today = runs[0].project, request.today or (git.read_day(request.directory) if comments else "")
-    coverages = [_find_coverage(run, request) for run in runs]
+        results[-1] = last._replace(findings=settled)
+    read = [_read_comments(result) for result in results]
+    by_run, wrong = [list(own) for own, _ in read], [faults for _, faults in read]
+    comments = [comment for own in by_run for comment in own]
+    first, last = results[0], results[-1]
+    project, today = first.request.project, request.today or (git.read_day(request.directory) if comments else "")
+    coverages = [_find_coverage(result, request) for result in results]
     defects = frozenset(list_defect_names(project.root))
-    rules = rule_names().union(defects, *(run.policies for run in runs))
+    rules = rule_names().union(defects, *(result.layers.policies for result in results))
     # Where each chart must be judged, no comment says that one need not be.
     mandatory = project.mandatory | UNJUDGED_CHART_RULES if request.strict_files else project.mandatory
     context = Finishing(
@@ -108,26 +113,25 @@ def find_findings(
         today=today,
         read_text=partial(_read_text, files, request),
     )
-    context.hidden = list(dict.fromkeys(each for run in runs for each in run.hidden))
+    context.hidden = list(dict.fromkeys(each for result in results for each in result.hidden))
     context.coverages, context.rules = list(zip(by_run, coverages, strict=True)), sorted(rules)
     if any(each.location.file == SETTINGS for each in project.findings):
-        wrong = runs[0].tracer.traced_project().findings
-        context.setting_errors = [each for each in wrong if each.location.file == SETTINGS]
-    find_files = runs[0].find_files
+        located = first.layers.tracer.traced_project().findings
+        context.setting_errors = [each for each in located if each.location.file == SETTINGS]
     context.is_selected = lambda found: [
-        each for each in select_findings(found, request, find_files) if not files.is_excluded(each.location.file)
+        each for each in select_findings(found, request, first.find_files) if not files.is_excluded(each.location.file)
     ]
-    found = [finding for run in runs for finding in run.findings]
+    found = [finding for result, faults in zip(results, wrong, strict=True) for finding in (*result.findings, *faults)]
     findings = finish(found, context, OF_LINT)
-    taken = name_taken(survey, runs[-1].left_out) if survey else {}
+    taken = name_taken(survey, last.skipped) if survey else {}
     return LintRun(
         _add_others(findings, files, request, project, taken, store),
         context.hidden,
-        sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in files.jobs),
+        sum(result.file_count for result in results) - sum(files.is_excluded(entry.path) for entry in files.jobs),
         objects,
-        list(dict.fromkeys(name for run in runs for name in run.environments if name)),
+        list(dict.fromkeys(name for result in results for name in result.layers.environments if name)),
         rules
-        - (defects - frozenset(name for run in runs if run.checks for name in run.checks.list_defects()))
+        - (defects - _list_defects(results))
         - project.severities.off
         - (frozenset() if request.second_opinion else _SECOND_OPINION_RULES),
         files.root if isinstance(files.root, Path) else request.directory,
@@ -137,26 +141,32 @@ def find_findings(
         join_coverage(coverages),
         skipped=count_unjudged(taken) + Counter(files.skipped) - count_charts(files, survey),
         taken=taken,
-        rendered=all(run.rendered for run in runs),
-        contents=_list_contents(runs),
-        runs=runs,
+        rendered=all(result.rendered for result in results),
+        contents=_list_contents(results),
+        runs=results,
         opinions=opinions,
         weaker=list_customized(project),
         captures=list_captures(project),
         trees=_describe_trees(files, request),
         narrowing=project.narrowing,
-        lines={file: lines for run in runs for file, lines in run.lines.items() if file != STDIN},
-        beside=_digest_beside(runs[0], found, comments, coverages[0]) if request.same.files else {},
+        lines={file: lines for result in results for file, lines in result.lines.items() if file != STDIN},
+        beside=_digest_beside(first, found, comments, coverages[0]) if request.same.files else {},
     )
 
 
+def _list_defects(results: Sequence[RunResult]) -> frozenset[str]:
+    """Return the names of the known defects of the declared versions."""
+    stages = (result.layers.stage for result in results)
+    return frozenset(name for stage in stages if isinstance(stage, LintChecks) for name in stage.list_defects())
+
+
 def _digest_beside(
-    run: Run, findings: Sequence[Finding], comments: Sequence[Suppression], coverage: Coverage
+    result: RunResult, findings: Sequence[Finding], comments: Sequence[Suppression], coverage: Coverage
 ) -> dict[str, str] | None:
     # Imported late: most lints are not compared.
     from jobgen.api.same_files import digest_beside
 
-    return digest_beside(run, findings, comments, coverage.cross_file)
+    return digest_beside(result, findings, comments, coverage.cross_file)
 
 
 _STRENGTH = ("off", *(severity.value for severity in reversed(Severity)))
@@ -200,49 +210,41 @@ def _read_severities() -> dict[str, str]:
     return {name: doc.severity.value for name, doc in all_docs(None).items()}
 
 
-def _check_behind_errors(
-    run: Run, request: LintRequest, store: Store | None, cancel: Callable[[int, int], None] | None
-) -> None:
+def _check_behind_errors(result: RunResult, today: str) -> RunResult:
     """Add what is wrong with environments besides the errors of their overlays, and remove what follows from these."""
-    has_settings_errors = any(each.location.file == SETTINGS for each in run.project.findings)
-    if len(run.runners) == len(run.selected) and not has_settings_errors:
-        return
-    findings: list[Sequence[Finding]] = []
-    for how in (config.LEFT_OUT, config.FILLED):
-        project = load_project(store, run.project.root, request.today, how)
-        mended = Run(
-            project,
-            run.selected,
-            finish=discard_object,
-            progress=cancel or (lambda _, __: None),
-            checks=LintChecks(),
-            jobs=run.jobs,
-            store=store,
-            is_cancellable=cancel is not None,
-        )
-        for _ in mended:
-            pass
-        findings.append(mended.findings)
-        run.owners |= mended.owners
-        run.seen |= mended.seen
-    layers, has_gaps = run.prepared_findings, project.has_gaps
-    run.findings[:] = keep_independent(run.findings, findings[0], findings[1], layers, has_gaps=has_gaps)
+    request, layers = result.request, result.layers
+    has_settings_errors = any(each.location.file == SETTINGS for each in request.project.findings)
+    is_whole = len(layers.runners) == len(request.environments) and not has_settings_errors
+    if request.files.are_loose or is_whole:
+        return result
+    how = (config.LEFT_OUT, config.FILLED)
+    projects = [load_project(request.store, request.project.root, today, each) for each in how]
+    plain = request._replace(leaves_objects=False, same=SameFiles(), task=LintTask())
+    mended = [run(plain._replace(project=project)) for project in projects]
+    left_out, filled = (each.findings for each in mended)
+    kept = keep_independent(result.findings, left_out, filled, layers.findings, has_gaps=projects[-1].has_gaps)
+    return result._replace(
+        findings=kept,
+        owners=reduce(or_, (each.owners for each in mended), dict(result.owners)),
+        seen=reduce(or_, (each.seen for each in mended), dict(result.seen)),
+    )
 
 
-def _check_objects(runs: Sequence[Run], tools: Sequence[str]) -> tuple[int, list[Opinion]]:
-    """Check all objects, also with other tools, and return their number and how much these tools checked."""
+def _ask_other_tools(results: list[RunResult], tools: Sequence[str]) -> tuple[list[RunResult], list[Opinion]]:
+    """Add what other tools find in the objects, and return how much these tools checked."""
     if not tools:
-        return sum(1 for run in runs for _ in run), []
-    counts, opinions = zip(*(find_part("lint.other_tools")(run, tools) for run in runs), strict=True)
-    return sum(counts), [reduce(add, several) for several in zip(*opinions, strict=True)]
+        return results, []
+    found, opinions = zip(*(find_part("lint.other_tools")(result, tools) for result in results), strict=True)
+    results = [result._replace(findings=[*result.findings, *more]) for result, more in zip(results, found, strict=True)]
+    return results, [reduce(add, several) for several in zip(*opinions, strict=True)]
 
 
-def _check_builds(run: Run, survey: Survey, *, is_compared: bool) -> list[Opinion]:
+def _check_builds(result: RunResult, survey: Survey, *, is_compared: bool) -> tuple[RunResult, list[Opinion]]:
     """Add where another program builds other objects of kustomizations, and return how much it built."""
     opinions: list[Opinion]
     findings, opinions = find_part("lint.other_builds")(survey.entries, is_compared=is_compared)
-    run.findings += filter(None, map(run.project.apply_severity, findings))
-    return opinions
+    severe = filter(None, map(result.request.project.apply_severity, findings))
+    return result._replace(findings=[*result.findings, *severe]), opinions
 
 
 def _read_text(files: LintFiles, request: LintRequest, file: str) -> str:
@@ -272,19 +274,21 @@ def _add_others(
     return sort_findings((*findings, *others))
 
 
-def _list_contents(runs: Sequence[Run]) -> LintContents | None:
+def _list_contents(results: Sequence[RunResult]) -> LintContents | None:
     """Return what a lint of jobs has read, if these can be rendered, and no runtime is shared by several of them."""
-    run = runs[0]
-    if len(runs) > 1 or run.entries is not None or not run.rendered or run.project.runtimes or run.inputs is None:
+    result = results[0]
+    files, request = result.files, result.request
+    if len(results) > 1 or request.files.are_loose or not result.rendered or request.project.runtimes:
+        return None
+    if files.inputs is None:
         return None
     # Facts that are compared at a date have none of their own: no object depends on it.
-    dated = frozenset(path for path, answer in run.answers.items() if any(any(part.used.days) for part in answer.parts))
+    by_path = list(zip((entry.path for entry in request.files.entries), files.results, strict=True))
+    dated = frozenset(path for path, parts in by_path if any(any(part.used.days) for part in parts))
     devices = frozenset(
-        path
-        for path, answer in run.answers.items()
-        if any(is_device_kind(each.identity) for part in answer.parts for each in part.made)
+        path for path, parts in by_path if any(is_device_kind(each.identity) for part in parts for each in part.made)
     )
-    return LintContents(run.inputs.find_contents(), dated, devices)
+    return LintContents(files.inputs.find_contents(), dated, devices)
 
 
 def finish_file(
@@ -303,37 +307,40 @@ def finish_file(
     return tuple(finish([*findings], context))
 
 
-def _start_runs(
+def _request_runs(
     request: LintRequest,
     files: LintFiles,
     survey: Survey | None,
     store: Store | None,
     cancel: Callable[[int, int], None] | None,
-) -> list[Run]:
-    keeps_objects = bool(request.other_tools)
+) -> Iterator[RunRequest]:
+    """Yield what to run: the jobs of the repository, and files by themselves."""
     project = load_project(store, files.root or request.folder, request.today)
-    start = partial(
-        Run,
-        finish=keep_object if keeps_objects else discard_object,
-        progress=cancel or (lambda _, __: None),
+    common = RunRequest(
+        project,
+        (),
+        JobFiles(()),
+        LintTask(keeps_objects=bool(request.other_tools)),
+        progress=cancel or ignore_progress,
         store=store,
         is_cancellable=cancel is not None,
     )
-    runs: list[Run] = []
     if files.whole and files.root is not None:
-        checks = LintChecks(keeps_objects=keeps_objects)
-        selected = select_environments(project, request.envs, is_lint=True)
-        runs.append(start(project, selected, jobs=files.jobs, checks=checks))
-        runs[-1].leaves_objects = request.leaves_objects and request.committed is None
-        runs[-1].same = request.same
+        yield common._replace(
+            environments=select_environments(project, request.envs, is_lint=True),
+            files=JobFiles(files.jobs),
+            leaves_objects=request.leaves_objects and request.committed is None,
+            same=request.same,
+        )
     if survey is not None:
         # Files by themselves are checked as they are written.
         project = project._replace(as_written=True)
-        selected = select_environments(project, request.envs, is_lint=True) if request.envs else [""]
-        checks = LintChecks(keeps_objects=keeps_objects)
-        runs.append(start(project, selected, entries=survey.entries, checks=checks))
-        runs[-1].store = store if request.keeps_results else None
-    return runs
+        yield common._replace(
+            project=project,
+            environments=select_environments(project, request.envs, is_lint=True) if request.envs else [""],
+            files=LooseFiles(survey.entries),
+            store=store if request.keeps_results else None,
+        )
 
 
 def _find_unused_patterns(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
@@ -435,38 +442,37 @@ def _check_rendered_tree(
             yield finding
 
 
-def _collect_comments(run: Run) -> list[Suppression]:
-    """Return the comments of the files of a run that suppress findings, with those of the layers that it renders."""
-    comments = list(run.comments)
-    if run.entries is None:
-        for file in layout.read_layers(run.project.root):
-            collect_suppressions(file, comments, run.findings)
-    return comments
+def _read_comments(result: RunResult) -> tuple[list[Suppression], list[Finding]]:
+    """Return the comments that suppress findings, and what is wrong with those of layers."""
+    comments, wrong = result.comments, list[Finding]()
+    if not result.request.files.are_loose:
+        for file in layout.read_layers(result.request.project.root):
+            collect_suppressions(file, comments, wrong)
+    return comments, wrong
 
 
-def _find_coverage(run: Run, request: LintRequest) -> Coverage:
+def _find_coverage(result: RunResult, request: LintRequest) -> Coverage:
     """What a run checked, and what it left out: rules that are off, and rules that only other commands apply."""
-    project = run.project
+    project, layers, files = result.request.project, result.layers, result.request.files
     cross_file = (
         frozenset(rule.name for rule in all_rules() if rule.scope in ("fleet", "cluster", "queue")) | _CROSS_FILE_RULES
     )
-    off = project.severities.ever_off(rule_categories(run.policies, list_defect_names(project.root)))
-    left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | run.unchecked_rules
+    off = project.severities.ever_off(rule_categories(layers.policies, list_defect_names(project.root)))
+    left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | layers.unchecked_rules
     left_out |= frozenset() if request.second_opinion else _KUBECONFORM_RULES | _SECOND_OPINION_RULES
     without_schema: tuple[frozenset[str], ...] = ()
-    if run.without_schema:
+    if found := result.without_schema:
         # Imported late: most files have a schema.
         from jobgen.reports.baseline import name_object
 
-        objects = (name_object(obj) for _, obj in run.without_schema if obj)
-        names = frozenset((*(file for file, _ in run.without_schema), *objects))
+        objects = (name_object(obj) for _, obj in found if obj)
+        names = frozenset((*(file for file, _ in found), *objects))
         schema_rules = frozenset(name for name, category in rule_categories(()) if category == "schema")
         without_schema = names, schema_rules
-    unchecked = frozenset(run.unchecked)
-    if run.entries is None:
-        everything = set(run.environments) >= {*project.environments(), *project.leaf_environments()}
-        return Coverage(run.complete and everything, unchecked, left_out, cross_file, *without_schema)
-    others = find_files_of_other_repositories((each.full for each in run.entries if each.full), project.root)
-    elsewhere = {entry.path for entry in run.entries if entry.full in others}
-    files = unchecked | elsewhere
-    return Coverage(run.complete and not request.envs, files, left_out | cross_file, cross_file, *without_schema)
+    if not files.are_loose:
+        everything = set(layers.environments) >= {*project.environments(), *project.leaf_environments()}
+        return Coverage(layers.complete and everything, result.unchecked, left_out, cross_file, *without_schema)
+    others = find_files_of_other_repositories((each.full for each in files.entries if each.full), project.root)
+    elsewhere = {entry.path for entry in files.entries if entry.full in others}
+    unchecked = result.unchecked | elsewhere
+    return Coverage(layers.complete and not request.envs, unchecked, left_out | cross_file, cross_file, *without_schema)

@@ -24,7 +24,9 @@ from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.read_jobs import read_jobs
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import RenderTask, render_jobs, request_jobs
+from jobgen.rendering.run import run
+from jobgen.rendering.run_values import RunResult
 from jobgen.repo import git, layout, rendered_tree
 from jobgen.repo.atomic import advise, find_output_fault
 from jobgen.repo.commit import Folder, open_commit
@@ -137,19 +139,21 @@ def render(
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     write = to_json if format == "json" else to_yaml
-    run = Run(opened.config, selected, matcher(jobs), write, progress, deployable=True, digested=unique_files)
-    objects = tuple(to_rendered_object(made, format) for made in sort_objects(run))
-    if jobs and run.names.issuperset(jobs):
+    task = RenderTask(write, deployable=True, digested=unique_files)
+    found = run(request_jobs(opened.config, selected, matcher(jobs), task)._replace(progress=progress))
+    objects = tuple(to_rendered_object(made, format) for made in sort_objects(found))
+    findings = list_findings(found)
+    if jobs and found.names.issuperset(jobs):
         # All jobs are found by their names. A pattern may match a job in a file that cannot be read.
-        files = ((finding, finding.location.file) for finding in run.findings)
-        run.findings[:] = [found for found, file in files if not file.startswith("jobs/") or file in run.wanted_files]
+        files, wanted = ((finding, finding.location.file) for finding in findings), found.wanted_files
+        findings = [finding for finding, file in files if not file.startswith("jobs/") or file in wanted]
     if unique_files:
-        run.findings += find_path_conflicts(objects)
-    result = RenderResult(objects, tuple(run.findings), tuple(selected), run.dated)
+        findings += find_path_conflicts(objects)
+    result = RenderResult(objects, tuple(findings), tuple(selected), found.dated)
     if result.failed:
         return result._replace(objects=())
     if objects or jobs or not allow_empty:
-        _check_found(run, jobs, objects)
+        _check_found(found, findings, jobs, objects)
     return result
 
 
@@ -165,18 +169,24 @@ def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     return lambda name: not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def sort_objects(run: Run) -> list[Rendered]:
-    """Render the objects of a run, in an order that does not depend on the files of their jobs."""
-    objects = list(run)
-    if not all(map(run.wanted, run.names)):
-        # A deletion in an overlay may affect only jobs that were not selected.
-        run.findings[:] = [
-            finding
-            for finding in run.findings
-            if finding.rule != "deletes-nothing" or not finding.location.file.startswith("overlays/")
-        ]
-    rank = {env: index for index, env in enumerate(run.environments)}
-    return sorted(objects, key=lambda made: (rank[made.env], made.identity.namespace, made.identity[1:], made.identity))
+def list_findings(result: RunResult) -> list[Finding]:
+    """Return the findings of a run, of which some jobs may have been selected."""
+    if all(map(result.request.wanted, result.names)):
+        return [*result.findings]
+    # A deletion in an overlay may affect only jobs that were not selected.
+    return [
+        finding
+        for finding in result.findings
+        if finding.rule != "deletes-nothing" or not finding.location.file.startswith("overlays/")
+    ]
+
+
+def sort_objects(result: RunResult) -> list[Rendered]:
+    """Return the objects of a run, in an order that does not depend on the files of their jobs."""
+    rank = {env: index for index, env in enumerate(result.layers.environments)}
+    return sorted(
+        result.objects, key=lambda made: (rank[made.env], made.identity.namespace, made.identity[1:], made.identity)
+    )
 
 
 def find_path_conflicts(objects: Sequence[RenderedObject]) -> Iterator[Finding]:
@@ -205,33 +215,37 @@ def _name_other_job(pattern: str, known: list[str]) -> str:
     return f"; name a job, not a file{f': `{close}`' if close else ''}"
 
 
-def _check_found(run: Run, jobs: Sequence[str], objects: Sequence[RenderedObject]) -> None:
+def _check_found(
+    result: RunResult, findings: Sequence[Finding], jobs: Sequence[str], objects: Sequence[RenderedObject]
+) -> None:
     """Raise a NotFoundError if a pattern matches no job, or there are no objects."""
+    project, names, wanted = result.request.project, result.names, result.request.wanted
+    environments = result.layers.environments
     for pattern in jobs:
-        if not any(fnmatchcase(name, pattern) for name in run.names):
-            is_env = pattern in run.project.environments()
+        if not any(fnmatchcase(name, pattern) for name in names):
+            is_env = pattern in project.environments()
             hint = f"; for the environment, write `-e {pattern}`" if is_env else ""
-            hint = hint or _name_other_job(pattern, sorted(run.names))
-            raise NotFoundError(f"there is no job `{pattern}`{hint}", run.findings)
+            hint = hint or _name_other_job(pattern, sorted(names))
+            raise NotFoundError(f"there is no job `{pattern}`{hint}", findings)
     if objects:
         return
-    if not run.names:
-        raise NotFoundError("there is no job under jobs/; write one with `jobgen new NAME`", run.findings)
+    if not names:
+        raise NotFoundError("there is no job under jobs/; write one with `jobgen new NAME`", findings)
     reasons: list[str] = []
-    runners = [EnvironmentRunner(run.project, env) for env in run.environments]
-    for job in read_jobs(layout.find_jobs(run.project.root), run.project.kinds, []) if jobs else ():
+    runners = [EnvironmentRunner(project, env) for env in environments]
+    for job in read_jobs(layout.find_jobs(project.root), project.kinds, []) if jobs else ():
         # A selected job may be paused, done or expired.
-        if run.wanted(job.document.name) or (job.document.sweep and run.wanted(job.document.sweep)):
+        if wanted(job.document.name) or (job.document.sweep and wanted(job.document.sweep)):
             found = {runner.name: reason for runner in runners if (reason := runner.explain_inactive(job))}
             for reason in dict.fromkeys(found.values()):
                 within = ", ".join(env for env in found if env and found[env] == reason)
                 reasons.append(f"`{job.document.name}` {reason}{f' in {within}' if within else ''}")
     if len(reasons) > _MAX_REASONS:
         reasons[_MAX_REASONS:] = ["…"]
-    within = ", ".join(env for env in run.environments if env)
+    within = ", ".join(filter(None, environments))
     where = f" in {within}" if within else ""
     message = f"there is no job to render{where}; `jobgen render JOB` says why a job is left out"
-    raise NotFoundError("; ".join(reasons) or message, run.findings)
+    raise NotFoundError("; ".join(reasons) or message, findings)
 
 
 def join_objects(objects: Sequence[RenderedObject], format: TextFormat = "yaml", *, labeled: bool = False) -> str:  # noqa: A002 -- as above
@@ -443,8 +457,8 @@ def keep_changed(
             old = config.load(folder, today=project.today or folder.commit.date)
             chosen = [env for env in environments if env in old.overlays] if environments else old.environments()
             write = to_json if format == "json" else to_yaml
-            run = Run(old, chosen, matcher(jobs), write, deployable=True)
-            before = {(made.env, made.identity): made.object for made in run} if chosen else {}
+            found = render_jobs(old, chosen, matcher(jobs), RenderTask(write, deployable=True)) if chosen else None
+            before = {(made.env, made.identity): made.object for made in found.objects} if found else {}
     except git.GitError as error:
         raise UsageError(str(error)) from error
     changed = tuple(one for one in rendered.objects if before.get((one.environment, one.identity)) != one.text)
@@ -457,5 +471,5 @@ def keep_changed(
     return ChangedObjects(
         rendered._replace(objects=changed, environments=kept),
         tuple((identity, tuple(envs)) for identity, envs in gone.items()),
-        sum(finding.severity is Severity.ERROR for finding in run.findings),
+        sum(finding.severity is Severity.ERROR for finding in found.findings) if found else 0,
     )

@@ -24,12 +24,14 @@ from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.lint_checks import CHECKED, CHECKED_SCOPE, LintChecks
-from jobgen.rendering.file_result import SameFiles
-from jobgen.rendering.read_jobs import read_jobs
+from jobgen.pipeline.lint_checks import CHECKED, CHECKED_SCOPE, LintTask
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.file_result import FileResult, SameFiles
+from jobgen.rendering.load_layers import load_layers, load_project
+from jobgen.rendering.read_jobs import JobFiles, read_jobs
 from jobgen.rendering.result_inputs import ResultInputs, digest_value, make_key, may_be_used
-from jobgen.rendering.run import Run, complete_results
-from jobgen.rendering.run_state import discard_object, load_project, name_object, prepare_run
+from jobgen.rendering.run import find_results
+from jobgen.rendering.run_values import LoadedLayers, RunRequest, RunResult, name_object
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, hold_contents, read_file
 from jobgen.reports.suppress import Suppression, may_suppress
@@ -38,9 +40,15 @@ from jobgen.reports.suppress import Suppression, may_suppress
 class _Side(NamedTuple):
     """A revision whose layers are loaded, and whose files are found."""
 
-    run: Run
+    request: RunRequest
+    layers: LoadedLayers
     inputs: ResultInputs
     entries: Mapping[str, FileEntry]
+
+    @property
+    def project(self) -> ProjectConfig:
+        """The layers as data."""
+        return self.request.project
 
 
 def find_same_files(now: LintRequest, then: LintRequest, store: Store) -> SameFiles:
@@ -53,7 +61,7 @@ def find_same_files(now: LintRequest, then: LintRequest, store: Store) -> SameFi
     except JobgenError:
         # The lint says what is wrong.
         return SameFiles()
-    if one is None or other is None or not _are_alike(one.run, other.run):
+    if one is None or other is None or not _are_alike(one, other):
         return SameFiles()
     same = _list_same(one, other)
     files = frozenset(path for path in same if not all(_is_known(side, path, store) for side in (one, other)))
@@ -69,29 +77,29 @@ def _prepare(request: LintRequest, store: Store) -> _Side | None:
     if project.date or project.settings.get("exceptions"):
         return None
     selected = select_environments(project, request.envs, is_lint=True)
-    run = Run(project, selected, finish=discard_object, checks=LintChecks(), jobs=files.jobs, store=store)
-    prepare_run(run)
-    if any(each.severity is Severity.ERROR for each in run.prepared_findings):
+    run = RunRequest(project, selected, JobFiles(files.jobs), LintTask(), store=store)
+    layers = load_layers(run)
+    if any(each.severity is Severity.ERROR for each in layers.findings):
         return None
     if any(may_suppress(file.content) for file in layout.read_layers(files.root)):
         return None
     entries = hold_contents(files.jobs)
-    inputs = ResultInputs(project, store, run.runners, entries, None, None)
-    return _Side(run, inputs, {entry.path: entry for entry in entries})
+    inputs = ResultInputs(project, store, layers.runners, entries, run.files, None)
+    return _Side(run, layers, inputs, {entry.path: entry for entry in entries})
 
 
-def _are_alike(one: Run, other: Run) -> bool:
+def _are_alike(one: _Side, other: _Side) -> bool:
     """Return True if two revisions have the same settings, date and environments."""
     projects = one.project, other.project
     settings = [layout.read_settings(each.root) for each in projects]
-    environments = [[runner.name for runner in run.runners] for run in (one, other)]
+    environments = [side.layers.names for side in (one, other)]
     days = {each.day() for each in projects}
     return settings[0] == settings[1] and environments[0] == environments[1] and len(days) == 1
 
 
 def _list_same(one: _Side, other: _Side) -> list[str]:
     """Return the files of two revisions whose results read the same; none if not all files share the same."""
-    projects = one.run.project, other.run.project
+    projects = one.project, other.project
     sides = (one, other)
     has_equal_layers = bool(projects[0].layers) and projects[0].layers == projects[1].layers
     used = [{path for path, entry in side.entries.items() if may_be_used(read_file(entry).content)} for side in sides]
@@ -125,7 +133,7 @@ def _is_used(side: _Side, path: str) -> bool:
     entry = side.entries[path]
     if not may_be_used(read_file(entry).content):
         return False
-    datas = [job.document.data for job in read_jobs([entry], side.run.project.kinds, [])]
+    datas = [job.document.data for job in read_jobs([entry], side.project.kinds, [])]
     kinds = {as_text(data.get("kind")) for data in datas}
     has_configs = any("configs" in as_mapping(data.get("spec")) for data in datas)
     return has_configs or not kinds.isdisjoint(_CONFIG_KINDS) or any(map(concerns_devices, datas))
@@ -148,12 +156,12 @@ def _find_rules(one: _Side, other: _Side, same: frozenset[str]) -> frozenset[str
     """
     rules = frozenset(rule.name for rule in all_rules() if rule.scope == "fleet")
     sides = [(side, [entry for path, entry in side.entries.items() if path not in same]) for side in (one, other)]
-    severities = one.run.project.severities
+    severities = one.project.severities
     settings = [*severities.rules.values(), *severities.categories.values()]
     is_limited = any(any(each[1:]) for several in settings for each in several)
     if is_limited or any(len(entries) > _MOST or any(map(_has_comments, entries)) for _, entries in sides):
         return rules
-    results = [[part for parts in complete_results(side.run, entries) for part in parts] for side, entries in sides]
+    results = [[part for parts in _find_results(side, entries) for part in parts] for side, entries in sides]
     made = [[(each.env, *each[2:]) for part in parts for each in part.made] for parts in results]
     places = [[(env, identity, at.file, *rest) for env, identity, at, *rest in several] for several in made]
     if places[0] != places[1]:
@@ -164,27 +172,34 @@ def _find_rules(one: _Side, other: _Side, same: frozenset[str]) -> frozenset[str
     return differing | {name for name, fact in facts[0] if any(isinstance(step, int) for step in fact.path)}
 
 
+def _find_results(side: _Side, entries: Sequence[FileEntry]) -> Sequence[tuple[FileResult, ...]]:
+    """Return the results of some files of a side."""
+    return find_results(side.request._replace(files=JobFiles(entries)), side.layers).results
+
+
 def _is_known(side: _Side, path: str, store: Store) -> bool:
     """Return True if the store has all results of a file, so that nothing has to be rendered."""
-    environments = [None, *(runner.name for runner in side.run.runners)]
+    environments = [None, *side.layers.names]
     keys = (make_key(CHECKED_SCOPE, env, side.entries[path]) for env in environments)
     return all(store.find(CHECKED, key, side.inputs.holds) is not None for key in keys)
 
 
 def digest_beside(
-    run: Run, findings: Sequence[Finding], comments: Iterable[Suppression], cross_file: Collection[str]
+    result: RunResult, findings: Sequence[Finding], comments: Iterable[Suppression], cross_file: Collection[str]
 ) -> dict[str, str] | None:
     """Return the digests of what a lint found in files that it did not check whole, by file; see `LintRun.beside`."""
-    if not all(noted.finding.location.file in run.same.files for noted in run.excesses):
+    same = result.request.same.files
+    excesses = (noted for part in result.files.parts for noted in part.excesses)
+    if not all(noted.finding.location.file in same for noted in excesses):
         # Whether all objects together take too many steps depends on each of them.
         return None
     if any(canonical_rule_name(rule) in cross_file for comment in comments for rule in comment.rules):
         # Whether a comment has an effect then depends on all files.
         return None
-    checked = {entry.path for entry in run.jobs or () if entry.path not in run.same.files}
+    checked = {entry.path for entry in result.request.files.entries if entry.path not in same}
     found: dict[str, list[Finding]] = {}
     for each in findings:
-        made = run.seen.get(name_object(each.env, each.object)) if each.object else None
+        made = result.seen.get(name_object(each.env, each.object)) if each.object else None
         files = {each.location.file, *((made.location.file,) if made else ())}
         for file in files - checked:
             found.setdefault(file, []).append(each)

@@ -39,8 +39,8 @@ from jobgen.recognize import RENDERED_CHART
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.file_result import SameFiles
+from jobgen.rendering.load_layers import digest_layers, load_project
 from jobgen.rendering.result_inputs import digest_entry
-from jobgen.rendering.run_state import digest_layers, load_project
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, open_commit
 from jobgen.repo.files import is_manifest_name

@@ -27,7 +27,7 @@ from jobgen.model.finding import FaultKey, Finding, Severity, sort_findings
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.rendering.config import ProjectConfig
-from jobgen.rendering.run_state import load_project
+from jobgen.rendering.load_layers import load_project
 from jobgen.rendering.runs import ON_CHANGE_ANNOTATION
 from jobgen.repo.commit import Folder
 from jobgen.repo.root import find_root

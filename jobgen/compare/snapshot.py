@@ -28,11 +28,14 @@ from jobgen.rendering.build import is_spec
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.expand import JobDocument
-from jobgen.rendering.file_result import FileParts
+from jobgen.rendering.file_result import FileResult
 from jobgen.rendering.left_out import LeftOut
-from jobgen.rendering.result_inputs import concerns_others, digest_entry, make_key
-from jobgen.rendering.run import Run
-from jobgen.rendering.run_state import RunState, digest_layers, load_project, make_tracer
+from jobgen.rendering.load_layers import digest_layers, load_project, make_tracer
+from jobgen.rendering.read_jobs import JobFiles, LooseFiles
+from jobgen.rendering.render_task import RenderTask
+from jobgen.rendering.result_inputs import ResultInputs, concerns_others, digest_entry, make_key
+from jobgen.rendering.run import run
+from jobgen.rendering.run_values import RunRequest
 from jobgen.rendering.runs import JOB_ANNOTATION
 from jobgen.rendering.trace import WHOLE, Job, Traced, Tracer, select_item
 from jobgen.repo import layout
@@ -191,8 +194,8 @@ def snapshot_files(store: Store, project: ProjectConfig, envs: Sequence[str], wa
     """Render some files of a jobs repository, of which it is known that all of it can be rendered."""
     chosen = _choose_environments(project, envs)
     files = {entry.path: entry for entry in layout.find_jobs(project.root) if entry.path in wanted}
-    run = Run(project, chosen, entries=list(files.values()))
-    snapshot = Snapshot("", project, chosen, list(run), (), files, project.root)
+    result = run(RunRequest(project, chosen, LooseFiles(list(files.values())), RenderTask()))
+    snapshot = Snapshot("", project, chosen, list(result.objects), (), files, project.root)
     snapshot.tracer = make_tracer(store, project)
     return snapshot
 
@@ -227,26 +230,27 @@ def snapshot_repository(
     project = load_project(store, root, today)
     jobs = {entry.path: entry for entry in layout.find_jobs(root)}
     chosen = _choose_environments(project, envs)
-    run = Run(project, chosen, jobs=list(jobs.values()), store=store)
+    request = RunRequest(project, chosen, JobFiles(list(jobs.values())), RenderTask(), store=store)
     if summarized:
-        run.summarize = partial(_find_summaries, run, summarized)
-    objects = list(run)
-    snapshot = Snapshot(name, project, chosen, objects, run.findings, jobs, root)
-    snapshot.left_out, snapshot.is_unusable = run.not_rendered, run.has_broken_layers
+        request = request._replace(summarize=partial(_find_summaries, store, summarized))
+    result = run(request)
+    snapshot = Snapshot(name, project, chosen, list(result.objects), result.findings, jobs, root)
+    snapshot.left_out, snapshot.is_unusable = result.not_rendered, result.layers.has_broken_layers
     snapshot.tracer = make_tracer(store, project)
     return snapshot
 
 
-def _find_summaries(run: RunState, wanted: frozenset[str], entry: FileEntry) -> FileParts | None:
+def _find_summaries(
+    store: Store, wanted: frozenset[str], inputs: ResultInputs, environments: Sequence[str | None], entry: FileEntry
+) -> tuple[FileResult, ...] | None:
     """Return what a lint stored of a file: summaries of its objects instead of objects; None if that is not enough.
 
     It is not if something prevents a render, or if the objects depend on other files.
     """
-    if run.store is None or run.inputs is None or entry.path not in wanted or concerns_others(read_file(entry).content):
+    if entry.path not in wanted or concerns_others(read_file(entry).content):
         return None
-    environments: list[str | None] = [None, *(runner.name for runner in run.runners)]
     keys = [make_key(CHECKED_SCOPE, env, entry) for env in environments]
-    rows = [run.store.find(CHECKED, key, run.inputs.holds) for key in keys]
+    rows = [store.find(CHECKED, key, inputs.holds) for key in keys]
     parts = tuple(row.value for row in rows if row is not None)
     if len(parts) < len(rows) or any("" in part.unchecked or part.dependent for part in parts):
         return None
@@ -262,10 +266,10 @@ def snapshot_entries(folder: Folder, name: str, entries: Sequence[FileEntry], to
     """
     project = config.load(find_root(folder.resolve()) or folder, today=today)._replace(as_written=True)
     files = {entry.path: entry for entry in entries}
-    run = Run(project, [""], entries=list(files.values()))
+    result = run(RunRequest(project, [""], LooseFiles(list(files.values())), RenderTask()))
     snapshot = Snapshot(name, project, [""], [], (), files, folder, is_tree=True)
     objects: list[Rendered] = []
-    for made in run:
+    for made in result.objects:
         entry = files[made.location.file]
         if entry.build is None:
             objects.append(made)
@@ -274,11 +278,11 @@ def snapshot_entries(folder: Folder, name: str, entries: Sequence[FileEntry], to
         position = -1 - len(snapshot.builds)
         snapshot.builds[built.location.file, position] = (entry, built)
         objects.append(_place(made, entry.build.release)._replace(location=built.location, position=position))
-    snapshot.objects, snapshot.findings = objects, _drop_others(run.findings)
-    found = [each._replace(errors=_drop_others(each.errors)) for each in run.not_rendered]
+    snapshot.objects, snapshot.findings = objects, _drop_others(result.findings)
+    found = [each._replace(errors=_drop_others(each.errors)) for each in result.not_rendered]
     left_out = [each for each in found if each.errors and files[each.file].build is None]
     snapshot.left_out = [*left_out, *_list_unbuilt(files.values())]
-    snapshot.is_unusable = run.has_broken_layers
+    snapshot.is_unusable = result.layers.has_broken_layers
     return snapshot
 
 
@@ -328,15 +332,15 @@ def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: st
     rendered = [env for env in find_environments(folder) if env]
     entries = (entry for entry in find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
     files = {entry.path: entry for entry in entries}
-    run = Run(project, [""], entries=list(files.values()))
-    tops = ((one, one.location.file.partition("/")[0]) for one in run)
+    result = run(RunRequest(project, [""], LooseFiles(list(files.values())), RenderTask()))
+    tops = ((one, one.location.file.partition("/")[0]) for one in result.objects)
     objects = [one._replace(env=top if top in rendered else "") for one, top in tops]
     wanted = [one for one in objects if not envs or one.env in envs]
-    findings = _drop_others(run.findings)
+    findings = _drop_others(result.findings)
     snapshot = Snapshot(name, project, rendered or [""], wanted, findings, files, folder, is_tree=True)
     # The environments of a tree are its folders.
-    found = (each._replace(env=None, errors=_drop_others(each.errors)) for each in run.not_rendered)
-    snapshot.left_out, snapshot.is_unusable = [each for each in found if each.errors], run.has_broken_layers
+    found = (each._replace(env=None, errors=_drop_others(each.errors)) for each in result.not_rendered)
+    snapshot.left_out, snapshot.is_unusable = [each for each in found if each.errors], result.layers.has_broken_layers
     return snapshot
 
 

@@ -74,7 +74,6 @@ from jobgen.rendering.environment import new_overlay_use
 from jobgen.rendering.locate import locate
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.result_inputs import digest_files, name_entry
-from jobgen.rendering.run_state import RunState
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
@@ -86,7 +85,7 @@ if TYPE_CHECKING:
     from jobgen.check.cluster.quotas import Excess, Use
     from jobgen.check.cluster.unread import Unread
     from jobgen.pipeline.environment_checker import EnvironmentChecker
-    from jobgen.rendering.run_state import AllJobs
+    from jobgen.rendering.run_values import FileResults
 
 Value = TypeVar("Value")
 Objects = Sequence["Mapping[str, Node]"]
@@ -141,12 +140,13 @@ class KnownState:
 class ClusterAnswers:
     """What was found with the state of the cluster of one environment, as answers of the store of a run."""
 
-    def __init__(self, run: RunState, env: str) -> None:
-        self._run = run
+    def __init__(self, results: FileResults, env: str) -> None:
+        self._results = results
         self._env = env
-        self._number = 1 + [runner.name for runner in run.runners].index(env)
-        self._store = run.store if run.project.layers else None
-        self.layers = run.project.layers
+        self._scope = results.request.make_scope(results.layers.stage)
+        self._number = 1 + results.layers.names.index(env)
+        self.layers = results.request.project.layers
+        self._store = results.request.store if self.layers else None
 
     def remember(self, query: Query[Value], name: str, *parts: object, compute: Callable[[], Value]) -> Value:
         """Return what is computed, of which the parts say everything that it depends on."""
@@ -184,10 +184,10 @@ class ClusterAnswers:
         return state.digest if name == "state" else f"{self.layers} {state.number}"
 
     def _find_version(self, entry: FileEntry) -> str:
-        return self._run.answers[name_entry(entry)].rows[self._number].version
+        return self._results.rows[name_entry(entry)][self._number].version
 
     def _make_key(self, name: str) -> str:
-        return f"{self._run.scope} {self._env} {name}"
+        return f"{self._scope} {self._env} {name}"
 
 
 _EXPORTED: Query[tuple[Objects, Sequence[Finding]]] = Query("exported")
@@ -201,7 +201,7 @@ _SHARE = 500
 
 
 def find_cluster_problems(
-    checkers: Iterable[EnvironmentChecker], jobs: AllJobs, *, is_whole: bool
+    checkers: Iterable[EnvironmentChecker], results: FileResults, *, is_whole: bool
 ) -> Iterator[Finding]:
     """Find what the state of each environment's cluster refuses.
 
@@ -209,7 +209,8 @@ def find_cluster_problems(
     documents which could not be rendered may define. Files that are standalone
     may be meant for different clusters, so the objects of each decide about those of the same file only.
     """
-    project, is_standalone, made = jobs.tracer.project, jobs.is_standalone, jobs.list_made()
+    project, files, made = results.layers.tracer.project, results.request.files, results.list_objects()
+    is_standalone = files.are_loose
     # Whether all objects are known changes often in an editor. What was found in other files must stay usable.
     off = project.severities.off
     parts = list_state_parts()
@@ -233,14 +234,14 @@ def find_cluster_problems(
         groups = [(each, checked) for each in (split_by_state(members, own) if is_standalone else [members])]
         if is_standalone:
             joinable = [each for each in (*map(join_part, parts), CONFIGS, LIMITS) if not kinds.isdisjoint(each.kinds)]
-            groups = join_files(groups, joinable, jobs.entries) if joinable else groups
+            groups = join_files(groups, joinable, files.entries) if joinable else groups
         groups = [(several, each) for several, each in groups if is_known or has_decided(several, own)]
         if groups:
             checks = {
-                id(each): _ClusterCheck(checker, jobs, each, parts, shared, is_whole=is_whole) for _, each in groups
+                id(each): _ClusterCheck(checker, results, each, parts, shared, is_whole=is_whole) for _, each in groups
             }
             yield from next(iter(checks.values())).findings
-            runs = ((several, checks[id(each)].run(several, jobs.progress)) for several, each in groups)
+            runs = ((several, checks[id(each)].run(several, results.report_progress)) for several, each in groups)
             shown: set[object] = set()
             for several, found in ((several, found) for several, run in runs for found in run):
                 # Limits of a file apply to its objects by themselves, and to those of all files together.
@@ -279,7 +280,7 @@ class _ClusterCheck:
     def __init__(
         self,
         checker: EnvironmentChecker,
-        jobs: AllJobs,
+        results: FileResults,
         rules: list[Rule],
         parts: Sequence[StatePart],
         shared: list[Mapping[str, Node]],
@@ -287,26 +288,26 @@ class _ClusterCheck:
         is_whole: bool,
     ) -> None:
         self._checker, self._runner = checker, checker.runner
-        self._entries = {entry.path: entry for entry in jobs.entries}
-        self._tracer = tracer = jobs.tracer
+        self._entries = {entry.path: entry for entry in results.request.files.entries}
+        self._tracer = tracer = results.layers.tracer
         self._rules = rules
         self._parts = parts
         self._kinds = tracer.project.kinds
         self.findings: list[Finding] = []
         """What is wrong with the exported state."""
-        self._is_cancellable = jobs.run.is_cancellable
-        self._is_standalone = jobs.is_standalone
+        self._is_cancellable = results.request.is_cancellable
+        self._is_standalone = results.request.files.are_loose
         self._follows_references = any(rule.name == REFERENCE_RULE for rule in rules)
-        self._known = ClusterAnswers(jobs.run, checker.runner.name)
+        self._known = ClusterAnswers(results, checker.runner.name)
         self._exported = self._read_exported(shared)
         self._exported_kinds = frozenset(name_object(obj)[0] for obj in self._exported)
         self._others = self._read_others()
         self._unread = None
-        if not (is_whole or jobs.is_standalone):
+        if not (is_whole or self._is_standalone):
             # Imported late: most runs render everything.
             from jobgen.pipeline.unread_documents import find_unread
 
-            self._unread = find_unread(jobs, self._runner.name, self._runner.expander.environment.cluster.complete)
+            self._unread = find_unread(results, self._runner.name, self._runner.expander.environment.cluster.complete)
 
     def run(self, members: Sequence[Member], progress: Callable[[], None]) -> Iterator[Finding]:
         """Check objects that belong together."""

@@ -18,8 +18,8 @@ from jobgen.rendering.build import split_list
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
 from jobgen.rendering.locate import locate
+from jobgen.rendering.read_jobs import Files, JobFiles
 from jobgen.rendering.trace import Tracer
-from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.root import SETTINGS
 from jobgen.spec.overlay import Cluster
@@ -97,12 +97,11 @@ class EnvironmentChecker:
         self,
         runner: EnvironmentRunner,
         policies: PolicySource | None = None,
-        entries: Sequence[FileEntry] | None = None,
+        files: Files = JobFiles(()),  # noqa: B008 -- it is a value
     ) -> None:
         self.runner = runner
         self._policies = policies
-        self._entries = entries
-        """The files of the run, if they are not those of the repository."""
+        self._files = files
         self._checker: Checker | None = None
         self._team_checkers: dict[str, Checker] = {}
         self._folder_checkers: dict[str, Checker] = {}
@@ -148,7 +147,7 @@ class EnvironmentChecker:
         """The checks of an object from a file, with the limits of the team that owns the file."""
         environment = self.runner.expander.environment
         team = environment.teams.find(path)
-        if team is None and self._entries is None:
+        if team is None and not self._files.are_loose:
             return self.checker
         if team is None:
             # The nearest definitions of their kinds count for the objects of a folder.
@@ -163,12 +162,12 @@ class EnvironmentChecker:
 
     def _find_definitions(self, group: str) -> tuple[Definition, ...]:
         """The CustomResourceDefinitions of a group among the files of the run. A repository has schemas instead."""
-        if self._entries is None:
+        if not self._files.are_loose:
             return ()
         self._has_read_others = True
         if self._definitions is None:
             # The content of a build is that of files that have entries of their own, or are outside of the run.
-            entries = (entry for entry in self._entries if entry.build is None)
+            entries = (entry for entry in self._files.entries if entry.build is None)
             files = [each for each in entries if may_define_kinds(read_file(each).content)]
             self._definitions = _index_definitions(files)
         return self._definitions(group)
@@ -181,7 +180,7 @@ class EnvironmentChecker:
         from jobgen.rendering.read_jobs import read_jobs
 
         runner, objects = self.runner, list[Mapping[str, Node]]()
-        entries = layout.find_jobs(runner.project.root) if self._entries is None else self._entries
+        entries = self._files.list_all(runner.project.root)
         named = (entry for entry in entries if may_concern_devices(read_file(entry).content))
         for job in read_jobs(named, runner.project.kinds, []):
             patches = runner.patches_for(job) if concerns_devices(job.document.data) else None
@@ -213,7 +212,7 @@ class EnvironmentChecker:
     def _config_files(self) -> Mapping[str, list[FileEntry]]:
         """The files that can have ConfigMaps or Secrets, by their folders."""
         found: dict[str, list[FileEntry]] = {}
-        for entry in layout.find_jobs(self.runner.project.root) if self._entries is None else self._entries:
+        for entry in self._files.list_all(self.runner.project.root):
             if entry.build is not None or any(sign in read_file(entry).content for sign in _CONFIG_SIGNS):
                 found.setdefault(entry.path.rpartition("/")[0], []).append(entry)
         return found

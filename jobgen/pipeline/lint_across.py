@@ -30,7 +30,7 @@ from jobgen.rendering.expand import Expander
 from jobgen.rendering.locate import locate
 from jobgen.rendering.patch_objects import IMAGES, list_images, rewrite_images, split_image
 from jobgen.rendering.read_jobs import read_jobs
-from jobgen.rendering.run_state import AllJobs
+from jobgen.rendering.run_values import FileResults
 from jobgen.rendering.trace import Job, JobRef, Tracer, format_place
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry
@@ -44,39 +44,44 @@ if TYPE_CHECKING:
 
 
 def find_across(
-    jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker], policies: PolicyFiles | None, *, is_complete: bool
+    results: FileResults,
+    checkers: Mapping[str, EnvironmentChecker],
+    policies: PolicyFiles | None,
+    *,
+    is_complete: bool,
 ) -> Iterator[Finding]:
     """Report what all jobs of a lint show together; with `is_complete`, all of them could be read and rendered."""
-    made, tracer = jobs.list_made(), jobs.tracer
-    if jobs.is_standalone:
-        yield from find_cluster_problems(checkers.values(), jobs, is_whole=False)
+    made, tracer = results.list_objects(), results.layers.tracer
+    files = results.request.files
+    if files.are_loose:
+        yield from find_cluster_problems(checkers.values(), results, is_whole=False)
         if len({each.identity for each in made}) < len(made):
-            yield from _find_conflicting_copies(made, jobs.entries, tracer)
+            yield from _find_conflicting_copies(made, files.entries, tracer)
         return
     # Imported late: files that are named need nothing of it.
     from jobgen.rendering.selectors import find_unlisted_overlays, find_unused_runtimes
 
-    project, runners = jobs.run.project, jobs.runners
+    project, runners = results.request.project, results.layers.runners
     if is_complete:
-        yield from _find_idle_entries(jobs, made)
+        yield from _find_idle_entries(results, made)
         if any(runner.expander.environment.images for runner in runners):
-            yield from _find_idle_images(project, runners, jobs.uses, tracer)
-        if any(use.defaults for use in jobs.uses):
+            yield from _find_idle_images(project, runners, results.uses, tracer)
+        if any(use.defaults for use in results.uses):
             # Imported late: many repositories have no defaults.
             from jobgen.pipeline.idle_defaults import find_idle_defaults
 
-            uses = [each for use in jobs.uses for each in use.defaults]
+            uses = [each for use in results.uses for each in use.defaults]
             yield from find_idle_defaults(project, [runner.name for runner in runners], uses, tracer)
         if project.runtimes:
             yield from find_unused_runtimes(project, made, tracer)
         yield from policies.find_unmatched(each.identity for each in made) if policies else ()
-    yield from _find_conflicts(jobs, checkers)
+    yield from _find_conflicts(results, checkers)
     yield from find_unlisted_overlays(project, tracer)
     overlays = {each for runner in runners for each in list_ancestors(runner.name, project.overlays)}
     if any(_find_unknown_releases(project, overlays)):
         found = _find_unknown_releases(tracer.traced_project(), overlays)
         yield from (locate(problem, SETTINGS) for problem in found)
-    yield from find_cluster_problems(checkers.values(), jobs, is_whole=is_complete)
+    yield from find_cluster_problems(checkers.values(), results, is_whole=is_complete)
 
 
 def _find_unknown_releases(project: ProjectConfig, overlays: Iterable[str]) -> Iterator[Problem]:
@@ -85,9 +90,9 @@ def _find_unknown_releases(project: ProjectConfig, overlays: Iterable[str]) -> I
         yield from find_unknown_releases(as_mapping(spec.get("cluster")))
 
 
-def _find_conflicts(jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker]) -> Iterator[Finding]:
+def _find_conflicts(results: FileResults, checkers: Mapping[str, EnvironmentChecker]) -> Iterator[Finding]:
     """Run the rules over the facts of all objects of each environment."""
-    entries, tracer = {entry.path: entry for entry in jobs.entries}, jobs.tracer
+    entries, tracer = {entry.path: entry for entry in results.request.files.entries}, results.layers.tracer
 
     @cache
     def read(path: str) -> dict[tuple[int, int], Job]:
@@ -100,15 +105,15 @@ def _find_conflicts(jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker]) -
         return job, None if made is None else checkers[where.env].mutate(made).object
 
     kept: dict[tuple[str, str], list[Fact]] = {}
-    same = jobs.run.same
-    for name, row in (row for part in jobs.parts for row in part.rows):
+    same = results.request.same
+    for name, row in (row for part in results.parts for row in part.rows):
         if same.files and name not in same.rules:
             # It finds the same in the lint that this one is compared with.
             continue
         kept.setdefault((row.job.env, name), []).append(row)
     rules = {rule.name: rule for rule in all_rules()}
     for (env, name), found in kept.items():
-        project = (jobs.run.project, env) if rules[name].needs_project else ()
+        project = (results.request.project, env) if rules[name].needs_project else ()
         for fault in rules[name].check(found, checkers[env].runner.expander.environment.cluster, *project):
             yield _locate(rules[name], fault, trace, checkers[env])
 
@@ -253,19 +258,20 @@ class _Entry(NamedTuple):
         return str(value_of(self.node))
 
 
-def _find_idle_entries(jobs: AllJobs, made: Iterable[Rendered]) -> Iterator[Finding]:
+def _find_idle_entries(results: FileResults, made: Iterable[Rendered]) -> Iterator[Finding]:
     """Report entries of `jobs` and `match` that no job has, if others of the same list match.
 
     A list of which no entry matches is reported as a whole. Jobs are listed only for entries that match none of
     the rendered objects.
     """
-    project, traced_project = jobs.run.project, jobs.tracer.traced_project
-    overlays = {name for runner in jobs.runners for name in list_ancestors(runner.name, project.overlays)}
+    project, layers = results.request.project, results.layers
+    traced_project = layers.tracer.traced_project
+    overlays = {name for runner in layers.runners for name in list_ancestors(runner.name, project.overlays)}
 
     @cache
     def list_attributes() -> list[tuple[EnvironmentRunner, list[JobAttributes]]]:
-        every = list(jobs.list_jobs())
-        runners = _list_runners(project, jobs.runners)
+        every = list(results.list_jobs())
+        runners = _list_runners(project, layers.runners)
         return [(runner, [runner.attributes(job) for job in every]) for runner in runners]
 
     if any("exclude" in block for _, block, _ in _list_selectors(project, overlays)):

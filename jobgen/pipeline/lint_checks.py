@@ -20,12 +20,14 @@ from jobgen.model.digest import blake2b
 from jobgen.model.finding import (
     BROKEN_KIND,
     Finding,
+    Identity,
     Problem,
     Related,
     Severity,
     add_failures,
 )
 from jobgen.model.mutated import Mutated
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_closest
 from jobgen.pipeline.decoded_results import decode_result
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings, encode_result
@@ -36,26 +38,31 @@ from jobgen.rendering import config
 from jobgen.rendering.build import is_spec, split_list
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
+from jobgen.rendering.expand import find_overridden
 from jobgen.rendering.file_result import FileResult
 from jobgen.rendering.locate import locate
-from jobgen.rendering.run import drop_repeated
-from jobgen.rendering.run_state import RunState, discard_object
+from jobgen.rendering.process_files import drop_repeated
+from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.run_values import FileResults, Finished, RunRequest
 from jobgen.rendering.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
-from jobgen.repo.files import read_file
+from jobgen.repo.files import FileEntry, read_file
 from jobgen.reports.suppress import NO_SCHEMA_RULES
 from jobgen.spec.overlay import Cluster
 
 if TYPE_CHECKING:
     from jobgen.k8s.objects import Manifest
     from jobgen.pipeline.policies import PolicyFiles
-    from jobgen.rendering.run_state import AllJobs
+    from jobgen.rendering.mended_jobs import MendedJob
+    from jobgen.rendering.result_inputs import DescribeMembership
 
 CHECKED: Query[FileResult] = Query("checked", encode_result, decode_result)
 """What a lint found in a file: by itself, or in one environment."""
 _FACTS: Query[FileResult] = Query("facts", encode_result, decode_result)
 """What a lint found in a file whose objects it did not check."""
-CHECKED_SCOPE = f"jobs {discard_object.__name__}"
+_SCOPE = "checked"
+CHECKED_SCOPE = f"jobs {_SCOPE}"
+"""The scope of what a lint found in files of jobs."""
 ACROSS: Query[list[Finding]] = Query("across", encode_findings, decode_findings)
 """What a lint found in all files together."""
 _CHECKED_WHOLE: Query[FileResult] = Query("checked with objects")
@@ -66,15 +73,30 @@ _LINKED_KINDS = frozenset(
 """Kinds of which a file has an object if objects of the file are checked together."""
 
 
+class LintTask(NamedTuple):
+    """Checks objects, and all of them together."""
+
+    keeps_objects: bool = False
+    """True if the objects are kept. Results with objects are not kept on disk."""
+    mutates: bool = True
+    """False to check objects as they are rendered, whatever mutating policies change."""
+
+    def start(self) -> LintChecks:
+        """Start a lint."""
+        return LintChecks(self)
+
+
 class LintChecks:
     """The checks of one lint."""
 
-    across, facts = ACROSS, _FACTS
+    facts, is_lint = _FACTS, True
 
-    def __init__(self, *, keeps_objects: bool = False, mutates: bool = True) -> None:
-        """Start a lint. Results with objects are not kept on disk; `mutates` is False for objects as rendered."""
-        self._mutates = mutates
-        self.query = _CHECKED_WHOLE if keeps_objects else CHECKED
+    def __init__(self, task: LintTask) -> None:
+        self.across: Query[list[Finding]] | None = ACROSS
+        self.describe_membership: DescribeMembership | None = self._describe_membership
+        self._task = task
+        self.query = _CHECKED_WHOLE if task.keeps_objects else CHECKED
+        self.scope = f"{_SCOPE} with objects" if task.keeps_objects else _SCOPE
         self.environments: Mapping[str, EnvironmentChecker] = {}
         self.policy_files: PolicyFiles | None = None
         """The policies, unless the store says that nothing is wrong with them."""
@@ -82,15 +104,16 @@ class LintChecks:
         self._selecting: list[EnvironmentRunner] | None = None
         """All environments, if a job may belong to none of them."""
 
-    def prepare(self, run: RunState) -> None:
-        """Load the policies, and add what is wrong with them to the findings.
+    def prepare(self, request: RunRequest) -> tuple[Sequence[Finding], tuple[str, ...]]:
+        """Load the policies; return what is wrong with them, and their names.
 
         If the store says that they are valid, they are compiled only if an object has to be checked.
         """
-        files = tuple(layout.read_shipped_policies(run.project.root)), tuple(layout.read_own_policies(run.project.root))
-        kinds = [kind for kind in run.project.kinds if kind.plural]
+        project = request.project
+        files = tuple(layout.read_shipped_policies(project.root)), tuple(layout.read_own_policies(project.root))
+        kinds = [kind for kind in project.kinds if kind.plural]
         resources = tuple((*str(value_of(kind.api_version)).split("/", 1), kind.plural) for kind in kinds)
-        releases = _list_releases(run.project)
+        releases = _list_releases(project)
 
         @functools.cache
         def compile_all() -> PolicyFiles:
@@ -98,7 +121,7 @@ class LintChecks:
             from jobgen.pipeline.policies import compile_policy_files
 
             found = compile_policy_files(*files, resources, releases)
-            return found if self._mutates else found._replace(policies=found.policies._replace(mutating=()))
+            return found if self._task.mutates else found._replace(policies=found.policies._replace(mutating=()))
 
         def name_valid() -> bytes | None:
             """Return the names of policies with which nothing is wrong, so that they need not be compiled."""
@@ -109,29 +132,29 @@ class LintChecks:
         parts = [
             part for several in files for file in several for part in (file.path, repr(file.finding), file.content)
         ]
-        run.findings += _find_wrong_defects(run)
+        findings = list(_find_wrong_defects(project))
         names = keep("policies", (*parts, repr(resources), repr(releases)), name_valid)
         self._policies = lambda: compile_all().policies
         if names is not None:
-            run.policies = tuple(names.decode().split("\n"))
-            return
+            return findings, tuple(names.decode().split("\n"))
         self.policy_files = compile_all()
-        run.findings += (*self.policy_files.findings, *self.policy_files.unused)
-        run.policies = tuple(self.policy_files.files)
+        findings += (*self.policy_files.findings, *self.policy_files.unused)
+        return findings, tuple(self.policy_files.files)
 
-    def select(self, run: RunState, runners: Sequence[EnvironmentRunner], *, is_all: bool) -> None:
+    def select(self, request: RunRequest, runners: Sequence[EnvironmentRunner], *, is_all: bool) -> None:
         """Prepare to check the objects of the environments that can be rendered, of which these may be all."""
-        self.environments = {runner.name: EnvironmentChecker(runner, self._policies, run.entries) for runner in runners}
+        files, project = request.files, request.project
+        self.environments = {runner.name: EnvironmentChecker(runner, self._policies, files) for runner in runners}
         self._selecting = None
-        for runner in runners if run.entries is None else ():
+        for runner in runners if not files.are_loose else ():
             if any(each.overlay for each in runner.expander.environment.defaults):
                 # Imported late: many repositories have no defaults.
                 from jobgen.pipeline.idle_defaults import DefaultUses
 
                 runner.expander.find_default_uses = DefaultUses(runner.expander.environment)
-        if run.entries is None and is_all:
+        if is_all and not files.are_loose:
             # A run may be limited to some environments, so all of them are looked at.
-            project, names = run.project, {runner.name for runner in runners}
+            names = {runner.name for runner in runners}
             others = [name for name in project.environments() if name not in names]
             every = [*runners, *(EnvironmentRunner(project, name) for name in others)]
             # What an overlay or a team with errors selects is not known.
@@ -147,7 +170,7 @@ class LintChecks:
         for environment in self.environments.values():
             environment.forget_shared()
 
-    def describe_membership(self, jobs: Callable[[], Sequence[Job]]) -> str:
+    def _describe_membership(self, jobs: Callable[[], Sequence[Job]]) -> str:
         """Return a text that changes if environments do not select all jobs of a file, and then with what they do."""
         if self._selecting is None or all(map(self._is_selected, jobs())):
             return "selected"
@@ -156,7 +179,7 @@ class LintChecks:
     def _is_selected(self, job: Job) -> bool:
         return self._selecting is None or any(runner.patches_for(job) is not None for runner in self._selecting)
 
-    def check_job(self, run: RunState, tracer: Tracer, job: Job) -> Iterator[Finding]:
+    def check_job(self, request: RunRequest, tracer: Tracer, job: Job) -> Iterator[Finding]:
         """Report a job that no environment selects, or that no team owns."""
         if not self._is_selected(job):
             name = job.document.sweep or job.document.name
@@ -165,14 +188,14 @@ class LintChecks:
             yield locate(problem, job.file.path, job.start())
             if not is_spec(job.document.data):
                 # A raw manifest is checked by its schema at least.
-                checker = Checker(run.project.root, run.project.kinds, Cluster())
+                checker = Checker(request.project.root, request.project.kinds, Cluster())
                 from jobgen.pipeline.placed_findings import locate_placed
 
                 obj = job.document.data
                 yield from locate_placed(checker(obj), obj, tracer, job, "")
-        teams, path = run.project.teams, job.file.path
+        teams, path = request.project.teams, job.file.path
         # If a team could not be read, this may follow from it.
-        if run.entries is None and teams.all and teams.is_complete and teams.find(path) is None:
+        if not request.files.are_loose and teams.all and teams.is_complete and teams.find(path) is None:
             owners = {folder: team.name for team in teams.all for folder in team.folders}
             # A folder that is almost that of a team: one of them may be misspelled.
             close = find_closest(path.rpartition("/")[0], list(owners), 0.9)
@@ -181,23 +204,37 @@ class LintChecks:
             problem = Problem("job-without-team", message, category="team", evidence=(path,))
             yield locate(problem, path, job.start())
 
+    def read(
+        self, entry: FileEntry, project: ProjectConfig, part: FileResult, faulty: list[MendedJob]
+    ) -> Iterator[Job]:
+        """Read the jobs of a file, with comments, and with what is left of those that have errors."""
+        return read_jobs([entry], project.kinds, part.findings, part.comments, part.skipped, faulty)
+
+    def finish_job(
+        self, runner: EnvironmentRunner, _: Tracer, job: Job, objects: list[Rendered]
+    ) -> tuple[list[Rendered], list[Finding]]:
+        """Return the objects of a job, and what its own fields replace."""
+        is_replaced = is_spec(job.document.data) and {"labels", "annotations"} & job.document.data["metadata"].keys()
+        return objects, _find_overridden(runner, job, objects[0].identity) if is_replaced else []
+
     def check_objects(
-        self, run: RunState, env: str, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
+        self, request: RunRequest, env: str, tracer: Tracer, rendered: Sequence[tuple[Job, FileResult, Rendered]]
     ) -> list[Any]:
-        """Check objects without locations first, and those with a problem again with locations.
+        """Add what is found in objects of an environment to their results.
 
         Returns what is kept of each object: its summary, if only its results are kept.
         """
-        if not run.same.files:
-            return self._check_objects(run, env, tracer, made)
-        is_same = [job.file.path in run.same.files for job, _, _ in made]
-        others = [each for each, is_other in zip(made, is_same, strict=True) if not is_other]
-        kept = iter(self._check_objects(run, env, tracer, others))
-        if run.same.rules:
-            wanted = [each for each, is_wanted in zip(made, is_same, strict=True) if is_wanted]
+        same = request.same
+        if not same.files:
+            return self._check_objects(request, env, tracer, rendered)
+        is_same = [job.file.path in same.files for job, _, _ in rendered]
+        others = [each for each, is_other in zip(rendered, is_same, strict=True) if not is_other]
+        kept = iter(self._check_objects(request, env, tracer, others))
+        if same.rules:
+            wanted = [each for each, is_wanted in zip(rendered, is_same, strict=True) if is_wanted]
             environment, mutated = self._prepare(env, tracer, wanted)
             alike = [(checker, manifest, each) for (checker, manifest, _), each in zip(mutated, wanted, strict=True)]
-            self._collect_facts(environment, alike, run.same.rules)
+            self._collect_facts(environment, alike, same.rules)
         return [None if is_known else next(kept) for is_known in is_same]
 
     def _prepare(
@@ -212,7 +249,7 @@ class LintChecks:
         return environment, list(zip(checkers, manifests, mutated, strict=True))
 
     def _check_objects(
-        self, run: RunState, env: str, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
+        self, request: RunRequest, env: str, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
     ) -> list[Any]:
         environment, mutated = self._prepare(env, tracer, made)
         for (checker, manifest, each), (job, part, rendered) in zip(mutated, made, strict=True):
@@ -244,14 +281,14 @@ class LintChecks:
             for _, several in groupby(made, key=lambda each: each[0].file.path):
                 objects = list(several)
                 pairs = [(job, rendered) for job, _, rendered in objects]
-                for number, finding in find_file_problems(pairs, tracer, env, is_alone=run.entries is not None):
+                for number, finding in find_file_problems(pairs, tracer, env, is_alone=request.files.are_loose):
                     objects[number][1].findings.append(finding)
-        if run.entries is None:
+        if not request.files.are_loose:
             checked = [(checker, manifest, each) for (checker, manifest, _), each in zip(mutated, made, strict=True)]
             self._collect_facts(environment, checked)
-            return self._summarize(run, environment, checked)
+            return self._summarize(environment, checked)
         # Standalone files are not one environment, so rules over all its objects do not apply.
-        return [run.finish(rendered.object) for _, _, rendered in made]
+        return [self._keep(rendered.object) for _, _, rendered in made]
 
     def _collect_facts(
         self,
@@ -274,15 +311,18 @@ class LintChecks:
             if environment.take_shared_use():
                 part.dependent.append(job.document.name)
 
+    def _keep(self, obj: Any) -> Any:
+        """Return an object if objects are kept, or else nothing, to save memory."""
+        return obj if self._task.keeps_objects else None
+
     def _summarize(
         self,
-        run: RunState,
         environment: EnvironmentChecker,
         checked: Sequence[tuple[Checker, Manifest, tuple[Job, FileResult, Rendered]]],
     ) -> list[Any]:
         """Return what is kept of objects: a summary for comparisons, if their data is not."""
-        if run.finish is not discard_object:
-            return [run.finish(rendered.object) for _, _, (_, _, rendered) in checked]
+        if self._task.keeps_objects:
+            return [rendered.object for _, _, (_, _, rendered) in checked]
         from jobgen.pipeline.object_summary import summarize_object
 
         kept: list[Any] = []
@@ -295,42 +335,53 @@ class LintChecks:
                 part.dependent.append(job.document.name)
         return kept
 
-    def find_across(self, jobs: AllJobs, *, is_complete: bool) -> Iterator[Finding]:
+    def find_across(self, results: FileResults, *, is_complete: bool) -> Iterator[Finding]:
         """Report what only all jobs together show: conflicts, refusals of a cluster, and entries without effect."""
         from jobgen.pipeline.lint_across import find_across
 
-        yield from find_across(jobs, self.environments, self.policy_files, is_complete=is_complete)
+        yield from find_across(results, self.environments, self.policy_files, is_complete=is_complete)
 
-    def finish(self, run: RunState, jobs: AllJobs, shared: Sequence[Finding]) -> None:
-        """Give findings the severities that they have in this repository, and note what was checked."""
+    def finish(self, results: FileResults, findings: list[Finding], shared: Sequence[Finding]) -> Finished:
+        """Return findings with the severities that they have in this repository."""
+        request, layers = results.request, results.layers
         rules = {rule.name for rule in all_rules()}
         # An error of a rule about objects does not prevent a render.
         is_wrong = any(found.severity is Severity.ERROR and found.rule not in rules for found in shared)
-        run.rendered = run.complete and not any(part.unrendered for part in jobs.parts) and not is_wrong
-        if any(finding.rule in NO_SCHEMA_RULES for finding in run.findings):
-            if run.entries is None:
-                _suggest_own_definitions(run.findings, jobs)
+        rendered = layers.complete and not any(part.unrendered for part in results.parts) and not is_wrong
+        if any(finding.rule in NO_SCHEMA_RULES for finding in findings):
+            if not request.files.are_loose:
+                _suggest_own_definitions(findings, results)
             else:
                 from jobgen.pipeline.lint_across import report_broken_definitions
 
-                run.findings[:] = report_broken_definitions(run.findings)
-        if run.project.findings:
-            _name_broken_kinds(run.findings, run.project)
-        limit_run(run)
-        _name_failed_policies(run)
-        covers_all = run.complete and set(run.environments) >= set(run.project.environments())
-        context = _make_context(jobs, covers_all=covers_all)
-        run.findings[:] = finish(run.findings, context, OF_RUN)
-        run.hidden = context.hidden
+                findings = report_broken_definitions(findings)
+        if request.project.findings:
+            _name_broken_kinds(findings, request.project)
+        findings, unchecked = limit_run(findings, [each for part in results.parts for each in part.excesses], layers)
+        _name_failed_policies(findings, request.project)
+        covers_all = layers.complete and set(layers.environments) >= set(request.project.environments())
+        context = _make_context(results, covers_all=covers_all)
+        findings = finish(findings, context, OF_RUN)
+        return Finished(findings, context.hidden, rendered, unchecked)
 
 
-def _make_context(jobs: AllJobs, *, covers_all: bool) -> Finishing:
+def _find_overridden(runner: EnvironmentRunner, job: Job, identity: Identity) -> list[Finding]:
+    """Return findings about labels and annotations of a job that its own fields replace."""
+    kinds = (each for each in runner.project.kinds if each.describes(identity.api_version, identity.kind))
+    kind = next(kinds, None)
+    if kind is None or not any(find_overridden(job.document.data, kind)):
+        return []
+    problems = find_overridden(job.traced_document().data, kind)
+    return [locate(each, job.file.path)._replace(object=identity, env=runner.name) for each in problems]
+
+
+def _make_context(results: FileResults, *, covers_all: bool) -> Finishing:
     """Return what decides about the severities of a run's findings."""
-    project = jobs.run.project
+    project = results.request.project
     if not (project.settings.get("exceptions") or project.date):
         # No entry of the settings expires.
         return Finishing(severities=project.severities)
-    files = {(made.env, made.identity): made.location.file for made in jobs.list_made()}
+    files = {(made.env, made.identity): made.location.file for made in results.list_objects()}
 
     def find_team(finding: Finding) -> str:
         # A finding in an overlay is about a job of a team.
@@ -338,10 +389,12 @@ def _make_context(jobs: AllJobs, *, covers_all: bool) -> Finishing:
         return project.teams.find_name(file or finding.location.file)
 
     context = Finishing(severities=project.severities, find_team=find_team)
-    if not jobs.is_standalone:
+    if not results.request.files.are_loose:
         from jobgen.pipeline.exceptions import find_wrong_exceptions
 
-        context.report_exceptions = functools.partial(find_wrong_exceptions, jobs.tracer, covers_all=covers_all)
+        context.report_exceptions = functools.partial(
+            find_wrong_exceptions, results.layers.tracer, covers_all=covers_all
+        )
     return context
 
 
@@ -352,30 +405,30 @@ def _mutate(checker: Checker, env: str, job: Job, part: FileResult, rendered: Re
     return mutated
 
 
-def _find_wrong_defects(run: RunState) -> tuple[Finding, ...]:
+def _find_wrong_defects(project: ProjectConfig) -> tuple[Finding, ...]:
     """What is wrong with the defects that a repository adds."""
-    files = tuple(layout.read_own_defects(run.project.root))
+    files = tuple(layout.read_own_defects(project.root))
     if not files:
         return ()
     # Imported late: most repositories add none.
     from jobgen.check.defects import read_own
 
-    return read_own(files, run.project.kinds)[1]
+    return read_own(files, project.kinds)[1]
 
 
-def _name_failed_policies(run: RunState) -> None:
+def _name_failed_policies(findings: list[Finding], project: ProjectConfig) -> None:
     """Give each finding about a policy that could not be evaluated the location of the policy."""
-    failed = [number for number, finding in enumerate(run.findings) if finding.cause == "not evaluated"]
+    failed = [number for number, finding in enumerate(findings) if finding.cause == "not evaluated"]
     if not failed:
         return
     from jobgen.pipeline.policies import locate_policies
 
-    places = locate_policies(layout.read_own_policies(run.project.root))
+    places = locate_policies(layout.read_own_policies(project.root))
     for number in failed:
-        finding = run.findings[number]
+        finding = findings[number]
         if finding.rule in places:
             related = (*finding.related, Related(places[finding.rule], f"policy `{finding.rule}`"))
-            run.findings[number] = finding._replace(related=related)
+            findings[number] = finding._replace(related=related)
 
 
 def _name_broken_kinds(findings: list[Finding], project: ProjectConfig) -> None:
@@ -401,12 +454,12 @@ def _name_broken_kinds(findings: list[Finding], project: ProjectConfig) -> None:
 _CRD = "CustomResourceDefinition"
 
 
-def _suggest_own_definitions(findings: list[Finding], jobs: AllJobs) -> None:
+def _suggest_own_definitions(findings: list[Finding], results: FileResults) -> None:
     """Let findings about a kind that a file of the run defines say how to import that file."""
     missing = [number for number, finding in enumerate(findings) if finding.rule == "missing-schema"]
-    paths = {one.location.file for one in jobs.list_made() if one.identity.kind == _CRD} if missing else set()
+    paths = {one.location.file for one in results.list_objects() if one.identity.kind == _CRD} if missing else set()
     defined: dict[tuple[str, ...], str] = {}
-    for entry in jobs.entries if paths else ():
+    for entry in results.request.files.entries if paths else ():
         if entry.path not in paths:
             continue
         documents = config.read_documents(read_file(entry), [], shared=True).documents

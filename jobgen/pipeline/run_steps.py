@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jobgen.check.cel.values import RUN_USED_UP
 from jobgen.model import budget
 from jobgen.model.budget import RUN, TOO_MANY_STEPS
-from jobgen.model.finding import FaultKey, Problem
+from jobgen.model.finding import FaultKey, Finding, Problem
 from jobgen.rendering.file_result import NotedExcess
 from jobgen.rendering.locate import locate
 
 if TYPE_CHECKING:
     from jobgen.rendering.environment import Rendered
     from jobgen.rendering.file_result import FileResult
-    from jobgen.rendering.run_state import RunState
+    from jobgen.rendering.run_values import LoadedLayers
     from jobgen.rendering.trace import Job
 
 _CRD_RULES = "crd-rule-violated"
@@ -30,35 +31,37 @@ def note_excesses(env: str, job: Job, part: FileResult, made: Rendered) -> bool:
     return bool(excesses)
 
 
-def limit_run(run: RunState) -> None:
+def limit_run(
+    findings: list[Finding], noted: Sequence[NotedExcess], layers: LoadedLayers
+) -> tuple[list[Finding], frozenset[str]]:
     """If the objects of a run take too many steps together, report those that take more than what is free.
 
     Nothing else is said of what was evaluated on these objects. Of a file that takes too many by itself, one finding is
-    enough in each environment.
+    enough in each environment. Returns the findings, and the files in which not everything was evaluated.
     """
-    excesses = [noted.excess for noted in run.excesses]
-    if sum(excess.steps for excess in excesses) > budget.MAX_RUN_STEPS:
+    if sum(each.excess.steps for each in noted) > budget.MAX_RUN_STEPS:
         # The numbers of steps depend on when a process stopped, and the names do not.
-        costliest = Counter(sorted(excess.costliest for excess in excesses)).most_common(1)[0][0]
+        costliest = Counter(sorted(each.excess.costliest for each in noted)).most_common(1)[0][0]
         message = (
             f"not all policies and rules were evaluated: {RUN_USED_UP}; simplify the {costliest}, which took the most"
         )
-        noted = [each.finding for each in run.excesses]
-        objects = {(finding.object, finding.env) for finding in noted}
-        evaluated = {*run.policies, _CRD_RULES, TOO_MANY_STEPS}
-        run.findings[:] = [
+        found = [each.finding for each in noted]
+        objects = {(finding.object, finding.env) for finding in found}
+        evaluated = {*layers.policies, _CRD_RULES, TOO_MANY_STEPS}
+        kept = [
             finding
-            for finding in run.findings
+            for finding in findings
             if finding.rule not in evaluated or (finding.object, finding.env) not in objects
         ]
-        run.findings += dict.fromkeys(finding._replace(message=message) for finding in noted)
-        run.unchecked.update(finding.location.file for finding in noted)
-    elif any(finding.rule == TOO_MANY_STEPS for finding in run.findings):
+        kept += dict.fromkeys(finding._replace(message=message) for finding in found)
+        return kept, frozenset(finding.location.file for finding in found)
+    if any(finding.rule == TOO_MANY_STEPS for finding in findings):
         first: dict[tuple[str, str, FaultKey], int] = {}
-        for number, finding in enumerate(run.findings):
+        for number, finding in enumerate(findings):
             if finding.rule == TOO_MANY_STEPS:
                 first.setdefault((finding.location.file, finding.env, finding.fault), number)
-        kept = {*first.values()}
-        run.findings[:] = [
-            finding for number, finding in enumerate(run.findings) if finding.rule != TOO_MANY_STEPS or number in kept
+        numbers = {*first.values()}
+        findings = [
+            finding for number, finding in enumerate(findings) if finding.rule != TOO_MANY_STEPS or number in numbers
         ]
+    return findings, frozenset()

@@ -11,15 +11,15 @@ from jobgen.repo.files import read_file
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from jobgen.rendering.run_state import AllJobs
+    from jobgen.rendering.run_values import FileResults
 
 
-def find_unread(jobs: AllJobs, env: str, complete: Collection[str]) -> Unread | None:
+def find_unread(results: FileResults, env: str, complete: Collection[str]) -> Unread | None:
     """Find what could not be rendered in an environment with these complete kinds; None if it makes no difference."""
-    if not jobs.run.project.teams.is_complete:
+    if not results.request.project.teams.is_complete:
         return Unread(is_unlimited=True)
     texts: list[str] = []
-    for entry, part in zip(jobs.entries, jobs.parts, strict=True):
+    for entry, part in zip(results.request.files.entries, results.parts, strict=True):
         if part.unrendered:
             if entry.build is not None or read_file(entry).finding is not None:
                 return Unread(is_unlimited=True)

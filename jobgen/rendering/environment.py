@@ -27,7 +27,7 @@ class Rendered(NamedTuple):
 
     env: str
     object: Any
-    """The object as plain data, or the result of the run's `finish`."""
+    """The object as plain data, or what the run keeps of it."""
     identity: Identity
     location: Location
     position: int = 0

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from jobgen.engine.store import Row
     from jobgen.model.budget import Excess
     from jobgen.model.finding import Finding
     from jobgen.rendering.environment import OverlayUse, Rendered
@@ -53,17 +52,6 @@ class FileResult(NamedTuple):
     """The steps beyond what is free. A result that is not whole holds for this run alone."""
 
 
-FileParts = tuple[FileResult, ...]
-"""The results of a file: of the file by itself, then of each environment."""
-
-
-class Answer(NamedTuple):
-    """The results of a file, and the rows of the store that have them: what they read stands for them."""
-
-    parts: FileParts
-    rows: tuple[Row, ...]
-
-
 class SameFiles(NamedTuple):
     """Files that are rendered, and not checked: all that their results can read is the same in another lint."""
 
@@ -79,12 +67,12 @@ def new_result() -> FileResult:
     return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [], [], {}, [])
 
 
-def are_same(one: FileParts, other: FileParts) -> bool:
+def are_same(one: tuple[FileResult, ...], other: tuple[FileResult, ...]) -> bool:
     """Return True if results are the same objects."""
     return len(one) == len(other) and all(map(is_, one, other))
 
 
-def join_parts(parts: FileParts) -> FileResult:
+def join_parts(parts: tuple[FileResult, ...]) -> FileResult:
     """Return the results of a file by itself and of environments as one."""
     from jobgen.rendering.environment import OverlayUse
 

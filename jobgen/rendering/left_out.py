@@ -8,7 +8,7 @@ from jobgen.model.data import Plain, value_of
 from jobgen.model.finding import Finding, Severity, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.environment import name_overlay
-from jobgen.rendering.file_result import FileParts
+from jobgen.rendering.file_result import FileResult
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.reports.entries import group_findings
 from jobgen.spec.overlay import Overlay, list_ancestors
@@ -104,7 +104,7 @@ def name_left_out(what: str, left_out: Iterable[LeftOutFile]) -> str:
     return f"; {what}: {', '.join(named[:_MAX_NAMES])}{more}" if named else ""
 
 
-def find_in_file(entry: FileEntry, environments: Sequence[str], parts: FileParts) -> Iterator[LeftOut]:
+def find_in_file(entry: FileEntry, environments: Sequence[str], parts: Sequence[FileResult]) -> Iterator[LeftOut]:
     """Yield the jobs of a file that have errors: in all environments, then in each of these."""
     own, *others = parts
     if own.unrendered:
@@ -115,7 +115,7 @@ def find_in_file(entry: FileEntry, environments: Sequence[str], parts: FileParts
             yield LeftOut(entry.path, env, names, _select_errors(part.findings))
 
 
-def _name_unreadable(entry: FileEntry, parts: FileParts) -> Iterator[str]:
+def _name_unreadable(entry: FileEntry, parts: Sequence[FileResult]) -> Iterator[str]:
     """Yield the names of documents that are not valid jobs."""
     valid = {position for _, position, _ in parts[0].jobs}
     file = read_file(entry)

@@ -11,12 +11,15 @@ from jobgen.model.budget import Work, charge
 from jobgen.model.data import EncryptedObject, Location, Node, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.mend import list_parents
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
 from jobgen.rendering.build import is_spec, list_errors, manifest_errors, split_list
 from jobgen.rendering.expand import JobDocument
 from jobgen.rendering.locate import locate
 from jobgen.rendering.mended_jobs import ABOUT_MISSING_FIELDS, MendedJob, follows_from, mend_job
 from jobgen.rendering.trace import WHOLE, Job, member_index
+from jobgen.repo import layout
+from jobgen.repo.commit import Folder
 from jobgen.repo.files import LOCK_FILE, Built, File, FileEntry, is_kustomization, read_file, starts_object
 from jobgen.repo.lock import LOCK
 from jobgen.reports.suppress import Suppression, may_suppress, parse_suppressions
@@ -41,6 +44,39 @@ _DOCUMENT_STEPS = 100
 _MANY_BYTES = 10_000
 """The bytes of a file that may have many documents; the steps of those of a smaller one are free."""
 _OTHER_FOLDERS = {"Team": "a team belongs in teams/", "JobTests": "tests of jobs belong in tests/"}
+
+
+class JobFiles(NamedTuple):
+    """Files of a jobs repository: together, their objects are environments."""
+
+    entries: Sequence[FileEntry]
+
+    @property
+    def are_loose(self) -> bool:
+        """False, because the objects of several files are compared."""
+        return False
+
+    def list_all(self, root: Folder) -> Iterable[FileEntry]:
+        """Return all files that may define what the objects of these use."""
+        return layout.find_jobs(root)
+
+
+class LooseFiles(NamedTuple):
+    """Files that are rendered or checked by themselves: each may be meant for another cluster."""
+
+    entries: Sequence[FileEntry]
+
+    @property
+    def are_loose(self) -> bool:
+        """True, because no environment has the objects of all of them."""
+        return True
+
+    def list_all(self, _: Folder) -> Iterable[FileEntry]:
+        """Return all files that may define what the objects of these use."""
+        return self.entries
+
+
+Files = JobFiles | LooseFiles
 
 
 def read_jobs(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.model.finding import Finding
 from jobgen.rendering.config import ProjectConfig
-from jobgen.rendering.file_result import FileParts
+from jobgen.rendering.file_result import FileResult
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.named_paths import read_first
@@ -15,7 +15,9 @@ _MAX_KEPT = 500
 """The length of a line up to which it is kept; a longer one is read again."""
 
 
-def redact_results(project: ProjectConfig, batch: Sequence[FileEntry], results: Sequence[FileParts]) -> None:
+def redact_results(
+    project: ProjectConfig, batch: Sequence[FileEntry], results: Sequence[tuple[FileResult, ...]]
+) -> None:
     """Remove secrets from findings, before they are cached or sent to another process; add the lines they point at."""
     faulty = [
         (entry, part)

@@ -22,7 +22,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.file_result import FileResult
-from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.read_jobs import Files, read_jobs
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
@@ -46,16 +46,13 @@ class ResultInputs:
         store: Store,
         runners: Sequence[EnvironmentRunner],
         entries: Sequence[FileEntry],
-        sources: Sequence[FileEntry] | None,
+        files: Files,
         describe_membership: DescribeMembership | None,
     ) -> None:
-        """Start with the files of a run; `sources` are all of them, unless they are those of a jobs repository.
-
-        `describe_membership` says which jobs of a file environments select, if that matters.
-        """
+        """Start with the files of a run; `describe_membership` is None if it does not matter what is selected."""
         self._project = project
         self._store = store
-        self._sources = sources
+        self._files = files
         self._describe = describe_membership
         self._runners = {runner.name: runner for runner in runners}
         self._entries = {name_entry(entry): entry for entry in entries}
@@ -239,7 +236,7 @@ class ResultInputs:
     def _digest_shared(self, _: str) -> str:
         """Return the digest of files that define what objects of others use, and of exported state."""
         root = self._project.root
-        sources = self._sources if self._sources is not None else layout.find_jobs(root)
+        sources = list(self._files.list_all(root))
         # Those that this run processes have been read.
         own = {entry.path: entry for entry in self._entries.values() if entry.build is None}
         files = [read_file(own.get(entry.path, entry)) for entry in sources if entry.build is None]

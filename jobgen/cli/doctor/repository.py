@@ -24,7 +24,7 @@ from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact_results import redact_shared
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.rendering.settings_errors import FIELD
 from jobgen.repo import layout
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_file, read_path
@@ -139,7 +139,7 @@ def _list_missing_kinds(project: ProjectConfig) -> Iterator[tuple[Team, str]]:
     """Yield a team, and a line for the kinds of its objects that it lacks, as text."""
     kinds: dict[str, set[KindName]] = {}
     uncounted: dict[str, set[KindName]] = {}
-    for made in Run(project, project.environments()):
+    for made in render_jobs(project, project.environments()).objects:
         team = project.teams.find(made.location.file)
         if team is None:
             continue

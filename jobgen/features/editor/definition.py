@@ -93,7 +93,7 @@ def list_definitions(context: Context, name: Name) -> Iterator[Location]:
     yield from (job.location for job in jobs if job.name == name.text and job.kind in name.kinds)
     if context.ready is None:
         return
-    project = context.ready.prepared.tracer.traced_project()
+    project = context.ready.layers.tracer.traced_project()
     if name.kind == TEAM:
         yield from (locate_team(team, project) for team in project.teams.all if fnmatchcase(team.name, name.text))
     runtime = project.runtimes.get(name.text) if "ClusterTrainingRuntime" in name.kinds else None
@@ -135,7 +135,7 @@ def list_uses(context: Context, name: Name) -> Iterator[Location]:
         for document in read(content.content, file, traced=True).documents:
             yield from _list_in(document.data, (), name)
     if context.ready is not None:
-        for overlay in context.ready.prepared.tracer.traced_project().overlays.values():
+        for overlay in context.ready.layers.tracer.traced_project().overlays.values():
             for spec in overlay.specs:
                 yield from _list_in(spec, ("spec",), name)
 
@@ -168,7 +168,7 @@ def find_patch(ready: Ready, file: str, cursor: Cursor) -> PatchName | None:
 
 def list_patches(ready: Ready, overlay: str) -> Iterator[tuple[PatchName, Location | None]]:
     """Yield the patches of an overlay, and where each begins."""
-    known = ready.prepared.tracer.traced_project().overlays.get(overlay)
+    known = ready.layers.tracer.traced_project().overlays.get(overlay)
     for spec in known.specs if known else ():
         yield from ((name_patch(patch, overlay), location_of(patch)) for patch in spec.get("patches", ()))
 
@@ -254,7 +254,7 @@ def _find_kinds(context: Context) -> Iterator[Location]:
         return
     job = find_indexed_job(context) if framework else None
     own = {each.objects[0][:2] for each in job.environments if each.objects} if job else ()
-    for kind in context.ready.prepared.tracer.traced_project().kinds:
+    for kind in context.ready.layers.tracer.traced_project().kinds:
         place = location_of(kind.kind)
         is_meant = framework in kind.frameworks or name in (kind.name, *kind.aliases)
         if is_meant and place is not None and (not own or any(kind.describes(*each) for each in own)):
@@ -341,7 +341,7 @@ def _find_uses_of_overlay(context: Context) -> Iterator[Location]:
     name = context.find_overlay_name()
     if not name or context.ready is None:
         return
-    project = context.ready.prepared.tracer.traced_project()
+    project = context.ready.layers.tracer.traced_project()
     extended = [each for other in project.overlays.values() for spec in other.specs for each in spec.get("extends", ())]
     for each in (*extended, *project.settings.get("environments", ())):
         place = location_of(each)
@@ -397,8 +397,8 @@ def list_reached(context: Context) -> list[IndexedJob]:
 
 def _list_environments(context: Context, overlay: str) -> list[str]:
     assert context.ready is not None
-    project = context.ready.run.project
-    return list_environments(project, list(context.ready.prepared.environments), overlay)
+    project = context.ready.project
+    return list_environments(project, list(context.ready.layers.environments), overlay)
 
 
 _REFERENCE_FINDERS = (

@@ -85,7 +85,7 @@ def describe_field(context: Context) -> Iterator[str]:
         return
     # While the settings have errors, the kinds and clusters are those of the newest releases.
     root, ready = pathlib.Path(context.workspace.root), context.ready
-    project = ready.run.project if ready else config.load(root)
+    project = ready.project if ready else config.load(root)
     known = Known(root, project.kinds, project.frameworks, ready.clusters if ready else (Cluster(),))
     document = read_document(cursor, context.file)
     fields = list_fields(find_forms(path[:-1], document, known))
@@ -180,7 +180,7 @@ def _describe_team(context: Context) -> Iterator[str]:
     name = find_name(context)
     if name is None or name.kind != TEAM or context.ready is None:
         return
-    project = context.ready.prepared.tracer.traced_project()
+    project = context.ready.layers.tracer.traced_project()
     found = [team for team in project.teams.all if fnmatchcase(team.name, name.text)]
     if [team.name for team in found] != [name.text]:
         shown = ", ".join(code(team.name) for team in found[:_MAX_TEAMS])
@@ -192,7 +192,7 @@ def _describe_team(context: Context) -> Iterator[str]:
     where = link(context.workspace.root, locate_team(team, project))
     yield f"**team {code(team.name)}**: owns {', '.join(map(code, team.folders))}{owners}; defined in {where}"
     rows: dict[str, list[str]] = {}
-    for runner in context.ready.prepared.runners:
+    for runner in context.ready.layers.runners:
         allowed = project.teams.find_scope(team, runner.name).allowed
         cell = "; ".join(f"{name} {', '.join(map(code, patterns))}" for name, patterns in allowed.items() if patterns)
         rows.setdefault(cell, []).append(runner.name)
@@ -222,7 +222,7 @@ def _describe_values(context: Context) -> Iterator[str]:
     changed = {field.field for field in found.fields if [source.layer for source in field.sources] != ["manifest"]}
     fields = _join_items([field for field in found.fields if field.field in changed])
     if not fields:
-        if found.broken and {*found.broken} >= {*context.ready.run.project.environments()}:
+        if found.broken and {*found.broken} >= {*context.ready.project.environments()}:
             yield "The job cannot be rendered, so its values are not known; see its findings"
         return
     if found.job.document.sweep:
@@ -301,8 +301,8 @@ def list_reached_values(context: Context, jobs: Sequence[IndexedJob]) -> str:
     if context.ready is None or not path or not is_scalar:
         return ""
     patch = definition.find_patch(context.ready, context.file, context.cursor)
-    overlay, project = definition.find_overlay(context.file), context.ready.run.project
-    names = [runner.name for runner in context.ready.prepared.runners]
+    overlay, project = definition.find_overlay(context.file), context.ready.project
+    names = [runner.name for runner in context.ready.layers.runners]
     own = definition.list_environments(project, names, overlay)
     rows: dict[tuple[str, ...], list[str]] = {}
     distinct = list_distinct(jobs)
@@ -404,9 +404,9 @@ def _describe_rule(context: Context) -> str:
 
 def _describe_environment(context: Context) -> Iterator[str]:
     name, ready = context.find_overlay_name(), context.ready
-    if not name or ready is None or name not in ready.run.project.overlays:
+    if not name or ready is None or name not in ready.project.overlays:
         return
-    project = ready.run.project
+    project = ready.project
     environment = project.environment(name, [])
     cluster = environment.cluster
     below = [other for other in list_ancestors(name, project.overlays) if other != name]
@@ -415,7 +415,7 @@ def _describe_environment(context: Context) -> Iterator[str]:
     versions = [f"{escape(each)} {escape(str(version))}" for each, version in cluster.operators.items()]
     kubernetes = [f"Kubernetes {escape(cluster.kubernetes)}"] if cluster.kubernetes else []
     yield ", ".join([f"platform {code(cluster.platform)}", *kubernetes, *versions])
-    names = definition.list_environments(project, list(ready.prepared.environments), name)
+    names = definition.list_environments(project, list(ready.layers.environments), name)
     jobs = definition.list_jobs_in(context.workspace.index, names)
     patches = f"{len(environment.patches)} patch{'' if len(environment.patches) == 1 else 'es'}"
     where = f" in {', '.join(map(code, names))}" if names != [name] else ""
@@ -427,7 +427,7 @@ def _describe_framework(context: Context) -> Iterator[str]:
     if not name or ready is None:
         return
     rows: dict[tuple[str, str, str], list[str]] = {}
-    for runner in ready.prepared.runners:
+    for runner in ready.layers.runners:
         platforms = runner.expander.environment.cluster.list_platforms()
         kinds = [kind for kind in runner.expander.kinds if name in kind.frameworks and kind.platform in platforms]
         for kind in kinds[:1]:
@@ -443,7 +443,7 @@ def _describe_kind(context: Context) -> Iterator[str]:
     name, ready = context.find_kind_name(), context.ready
     if ready is None:
         return
-    for kind in ready.run.project.kinds if name else ():
+    for kind in ready.project.kinds if name else ():
         if name in (kind.name, *kind.aliases):
             deprecated = describe_deprecation(kind, ready.clusters)
             facts = [f"operator {escape(kind.operator)}", *([f"**{escape(deprecated)}**"] if deprecated else [])]

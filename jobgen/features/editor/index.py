@@ -25,7 +25,7 @@ from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
-from jobgen.rendering.file_result import FileParts, are_same
+from jobgen.rendering.file_result import FileResult, are_same
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.trace import Job
 from jobgen.repo.files import FileEntry
@@ -57,7 +57,7 @@ class JobDecision(NamedTuple):
         return _WORDS.get(self.decision, self.decision)
 
 
-FileResults = Sequence[tuple[FileEntry, FileParts]]
+FileResults = Sequence[tuple[FileEntry, tuple[FileResult, ...]]]
 Decisions = Mapping[str, Mapping[ObjectKey, JobDecision]]
 """By environment and object."""
 NO_DECISIONS: Decisions = {}
@@ -106,7 +106,7 @@ class QueueDecider:
     """Decides about the jobs of one workspace, and remembers their objects."""
 
     def __init__(self) -> None:
-        self._files: dict[str, tuple[FileParts, bytes]] = {}
+        self._files: dict[str, tuple[tuple[FileResult, ...], bytes]] = {}
         """The results of each file, and its objects: environment, identity and data, compressed.
 
         If the results are other objects, the file or a layer has changed. A large repository has tens of thousands.
@@ -185,7 +185,9 @@ class QueueDecider:
         return found
 
 
-def _pack(entry: FileEntry, parts: FileParts, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> bytes:
+def _pack(
+    entry: FileEntry, parts: tuple[FileResult, ...], runners: Sequence[EnvironmentRunner], project: ProjectConfig
+) -> bytes:
     """Render the jobs of a file, and return the objects that take part in decisions."""
     names = {made.env for part in parts for made in part.made if made.identity.kind in _KINDS}
     wanted = [runner for runner in runners if runner.name in names]
@@ -257,12 +259,12 @@ class IndexBuilder:
     """Builds the index of a workspace again and again. A file whose results are the same objects has not changed."""
 
     def __init__(self) -> None:
-        self._results: dict[str, FileParts] = {}
+        self._results: dict[str, tuple[FileResult, ...]] = {}
         self._is_first = True
 
     def update(
         self,
-        results: Iterable[tuple[FileEntry, FileParts]],
+        results: Iterable[tuple[FileEntry, tuple[FileResult, ...]]],
         runners: Sequence[EnvironmentRunner],
         read: Callable[[FileEntry], Sequence[Job]],
     ) -> IndexChange:

@@ -31,11 +31,11 @@ from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 from jobgen.recognize import OBJECT
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
-from jobgen.rendering.file_result import Answer, FileParts, FileResult, join_parts, new_result
+from jobgen.rendering.file_result import FileResult, join_parts, new_result
+from jobgen.rendering.load_layers import digest_layers
 from jobgen.rendering.read_jobs import collect_suppressions, read_jobs
 from jobgen.rendering.result_inputs import name_entry
-from jobgen.rendering.run import Run
-from jobgen.rendering.run_state import digest_layers
+from jobgen.rendering.run_values import RunResult
 from jobgen.rendering.trace import Job
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.named_paths import read_first
@@ -112,7 +112,7 @@ class WorkspaceLinter:
             last = self._last = self._last.update(linted.runs)
             entries = [*files.jobs, *(files.standalone or ())]
             own = {entry.path: keys for entry in entries if (keys := _list_own(last.project, last.answers, entry))}
-            layers = list_layer_findings(last.project, linted.runs[0].prepared_findings)
+            layers = list_layer_findings(last.project, linted.runs[0].layers.findings)
             own |= {file: _list_keys(found) for file, found in layers.items()}
             index = self._index.update(last.list_parts(entries), last.list_runners(), last.read_jobs)
             jobs = files.jobs if files.whole else ()
@@ -156,9 +156,9 @@ class _LastLint:
     """The results of the last lint. Those of an environment whose overlays have errors are as they were before."""
 
     def __init__(self) -> None:
-        self.runs: Sequence[Run] = ()
-        self.answers: dict[str, Answer] = {}
-        self.results: list[tuple[FileEntry, FileParts]] = []
+        self.runs: Sequence[RunResult] = ()
+        self.answers: dict[str, tuple[FileResult, ...]] = {}
+        self.results: list[tuple[FileEntry, tuple[FileResult, ...]]] = []
         """The results of the files of the repository."""
         self._runners: dict[str, EnvironmentRunner] = {}
         self._parts: dict[str, dict[str, FileResult]] = {}
@@ -168,40 +168,39 @@ class _LastLint:
     @property
     def project(self) -> ProjectConfig:
         """The project of the last lint."""
-        return self.runs[0].project
+        return self.runs[0].request.project
 
-    def update(self, runs: Sequence[Run]) -> _LastLint:
+    def update(self, runs: Sequence[RunResult]) -> _LastLint:
         """Return what is known after another lint."""
         now = _LastLint()
         now.runs = runs
-        now.answers = {name: answer for run in runs for name, answer in run.answers.items()}
+        by_run = [dict(zip(map(name_entry, run.request.files.entries), run.files.results, strict=True)) for run in runs]
+        now.answers = {name: parts for answers in by_run for name, parts in answers.items()}
         same = {
-            name
-            for name, answer in now.answers.items()
-            if name in self.answers and answer.parts[0] is self.answers[name].parts[0]
+            name for name, parts in now.answers.items() if name in self.answers and parts[0] is self.answers[name][0]
         }
-        now._selected = tuple(dict.fromkeys(name for run in runs for name in run.selected))
+        now._selected = tuple(dict.fromkeys(name for run in runs for name in run.request.environments))
         for env in now._selected:
             if env in self._runners:
                 now._runners[env] = self._runners[env]
                 now._parts[env] = {name: part for name, part in self._parts[env].items() if name in same}
-        for run in runs:
-            for number, runner in enumerate(run.runners, 1):
+        for run, answers in zip(runs, by_run, strict=True):
+            for number, runner in enumerate(run.layers.runners, 1):
                 now._runners[runner.name] = runner
-                now._parts[runner.name] = {name: answer.parts[number] for name, answer in run.answers.items()}
+                now._parts[runner.name] = {name: parts[number] for name, parts in answers.items()}
         return now
 
     def list_runners(self) -> list[EnvironmentRunner]:
         """Return the environments."""
         return [self._runners[name] for name in self._selected if name in self._runners]
 
-    def list_parts(self, entries: Iterable[FileEntry]) -> Iterator[tuple[FileEntry, FileParts]]:
+    def list_parts(self, entries: Iterable[FileEntry]) -> Iterator[tuple[FileEntry, tuple[FileResult, ...]]]:
         """Return the results of files by themselves and in each environment, as far as they are known."""
         kept = [self._parts[runner.name] for runner in self.list_runners()]
         for entry in entries:
             name = name_entry(entry)
             if name in self.answers:
-                yield entry, (self.answers[name].parts[0], *(results.get(name, _NOTHING) for results in kept))
+                yield entry, (self.answers[name][0], *(results.get(name, _NOTHING) for results in kept))
 
     def read_jobs(self, entry: FileEntry) -> list[Job]:
         """Read the jobs of a file."""
@@ -216,11 +215,13 @@ def _list_keys(findings: Iterable[Finding]) -> frozenset[object]:
     return frozenset(finding.key for finding in findings)
 
 
-def _list_own(project: ProjectConfig, answers: Mapping[str, Answer], entry: FileEntry) -> frozenset[object]:
+def _list_own(
+    project: ProjectConfig, answers: Mapping[str, tuple[FileResult, ...]], entry: FileEntry
+) -> frozenset[object]:
     if entry.finding:
         return _list_keys(finish_file(project, [entry.finding], [], File(entry.path)))
     answer = answers.get(name_entry(entry))
-    part = join_parts(answer.parts) if answer is not None else None
+    part = join_parts(answer) if answer is not None else None
     if part is None or not part.findings:
         return frozenset()
     return _list_keys(finish_file(project, part.findings, part.comments, read_file(entry)))

@@ -69,8 +69,8 @@ def list_extractions(request: ActionRequest) -> Iterator[Offer]:
             return
         jobs = workspace.read_jobs(ready, request.file)
         own = [job for job in jobs if job.position == cursor.document and is_spec(job.document.data)]
-        runners = [each for each in ready.prepared.runners if any(each.patches_for(job) is not None for job in own)]
-        chains = [list_ancestors(runner.name, ready.run.project.overlays) for runner in runners]
+        runners = [each for each in ready.layers.runners if any(each.patches_for(job) is not None for job in own)]
+        chains = [list_ancestors(runner.name, ready.project.overlays) for runner in runners]
         for overlay in reversed(chains[0]) if chains else ():
             if all(overlay in chain for chain in chains):
                 yield from _offer(request, ready, own, field, overlay)
@@ -113,7 +113,7 @@ def _offer(request: ActionRequest, ready: Ready, jobs: Sequence[Job], field: _Fi
 
 def _move(workspace: Workspace, ready: Ready, file: str, field: _Field, overlay: str) -> Mapping[str, bytes] | None:
     """Return both files after the move; None if that is impossible, or the overlay has another default."""
-    specs = ready.prepared.tracer.traced_project().overlays[overlay].specs
+    specs = ready.layers.tracer.traced_project().overlays[overlay].specs
     node: Any = next((spec for spec in specs if "defaults" in spec), specs[-1])
     steps = ["defaults", *field.path]
     while len(steps) > 1 and isinstance(node.get(steps[0]), dict) and node[steps[0]]:
@@ -144,7 +144,7 @@ def _move(workspace: Workspace, ready: Ready, file: str, field: _Field, overlay:
 def _render(ready: Ready, job: Job) -> dict[str, list[Any]] | None:
     """Return the objects of a job by environment; None if it has errors."""
     found: dict[str, list[Any]] = {}
-    for runner in ready.prepared.runners:
+    for runner in ready.layers.runners:
         patches = runner.patches_for(job)
         if patches is None:
             continue
@@ -162,8 +162,8 @@ def _compare_others(
 
     Return the names of those that change, and how many were not compared.
     """
-    overlays = before.run.project.overlays
-    using = {each.name for each in before.prepared.runners if overlay in list_ancestors(each.name, overlays)}
+    overlays = before.project.overlays
+    using = {each.name for each in before.layers.runners if overlay in list_ancestors(each.name, overlays)}
     others: dict[str, set[int]] = {}
     for file, index in workspace.index.items():
         for known in index.jobs:
@@ -360,7 +360,7 @@ def list_suppressions(request: offers.ActionRequest) -> Iterator[offers.Offer]:
         return
     by_line: dict[tuple[int, str], list[Finding]] = {}
     for finding in request.list_nearest_first():
-        is_fixed = finding.rule in ready.run.project.mandatory or finding.rule in _NEVER or is_unreadable(finding)
+        is_fixed = finding.rule in ready.project.mandatory or finding.rule in _NEVER or is_unreadable(finding)
         if not is_fixed and request.is_asked_about(finding.location):
             by_line.setdefault((finding.location.line, finding.rule), []).append(finding)
     for (line, rule), findings in list(by_line.items())[:_MAX_SUPPRESSIONS]:

@@ -229,7 +229,7 @@ def find_findings(workspace: Workspace, files: Iterable[str]) -> Found:
         except JobgenError as error:
             return Found(tuple(error.findings), is_complete=False)
         found: dict[Finding, None] = {}
-        layers = list_layer_findings(ready.run.project, ready.prepared.findings)
+        layers = list_layer_findings(ready.project, ready.layers.findings)
         for file in files:
             found |= dict.fromkeys(workspace.lint_job(ready, file) if workspace.is_job(file) else layers.get(file, ()))
     return Found(tuple(found))
@@ -298,7 +298,7 @@ def list_migrations(request: ActionRequest) -> Iterator[Offer]:
     # The items of a List have no text of their own.
     if not jobs or (len(jobs) > 1 and not jobs[0].document.sweep):
         return
-    project, job = ready.run.project, jobs[0]
+    project, job = ready.project, jobs[0]
     for kind in _list_targets(project, job):
         made = _migrate(request.workspace, project, job, len(jobs), kind)
         if made is None:

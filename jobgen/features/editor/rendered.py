@@ -92,10 +92,10 @@ def render_document(workspace: Workspace, file: str, document: int, environment:
             ready = workspace.load()
         except JobgenError as error:
             return _comment(f"the settings have errors: {error}")
-        runners = [runner for runner in ready.prepared.runners if environment in ("", runner.name)]
+        runners = [runner for runner in ready.layers.runners if environment in ("", runner.name)]
         if not runners:
             return _comment(f"`{environment}` is not an environment, or its overlays have errors")
-        return render_entry(ready.run.project, runners, workspace.find_entry(file), document, bool(environment))
+        return render_entry(ready.project, runners, workspace.find_entry(file), document, bool(environment))
 
 
 def render_entry(
@@ -203,7 +203,7 @@ def list_lenses(workspace: Workspace, file: str, decisions: Decisions = NO_DECIS
 
 def _list_job_lenses(workspace: Workspace, ready: Ready, file: str, decisions: Decisions) -> Iterator[Lens]:
     findings: list[Finding] = []
-    jobs = list(read_jobs([workspace.find_entry(file)], ready.run.project.kinds, findings))
+    jobs = list(read_jobs([workspace.find_entry(file)], ready.project.kinds, findings))
     errors = [finding.location.line for finding in findings if finding.severity is Severity.ERROR]
     text = workspace.read(file).content.decode("utf-8", "replace").split("\n") if errors else []
     starts = [1, *(number + 1 for number, line in enumerate(text, 1) if line.startswith("---"))]
@@ -214,7 +214,7 @@ def _list_job_lenses(workspace: Workspace, ready: Ready, file: str, decisions: D
         broken.add(next(is_content, max(line, 1)))
     for line in sorted(broken):
         yield Lens("the job cannot be rendered; see the findings", Location(file, line, 1))
-    checks, counted = ready.prepared.checks, jobs[:MAX_JOBS]
+    checks, counted = ready.layers.stage, jobs[:MAX_JOBS]
     assert isinstance(checks, LintChecks)
     for location, group in groupby(zip(locate_jobs(counted), counted, strict=True), key=lambda pair: pair[0]):
         members = [job for _, job in group]
@@ -273,8 +273,8 @@ def _list_overlay_lenses(workspace: Workspace, ready: Ready, file: str) -> Itera
         if location is not None and location.file == file:
             jobs = definition.list_patched_jobs(workspace.index, patch)
             yield Lens(pluralize(len(jobs), "job"), location, jobs=_locate(jobs))
-    names = [runner.name for runner in ready.prepared.runners]
-    environments = definition.list_environments(ready.run.project, names, overlay)
+    names = [runner.name for runner in ready.layers.runners]
+    environments = definition.list_environments(ready.project, names, overlay)
     jobs = definition.list_jobs_in(workspace.index, environments)
     for name in environments:
         rendered = [each for job in jobs for each in job.environments if each.environment == name]

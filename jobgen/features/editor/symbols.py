@@ -243,7 +243,7 @@ def _list_all(workspace: Workspace) -> Iterator[tuple[str, SymbolKind, str, Loca
     if ready is None:
         return
     with workspace.reading():
-        project = ready.prepared.tracer.traced_project()
+        project = ready.layers.tracer.traced_project()
         for name, overlay in project.overlays.items():
             location = location_of(overlay.specs[0]) if overlay.specs else None
             if location is not None:

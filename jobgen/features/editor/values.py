@@ -44,14 +44,14 @@ def read_valid_jobs(ready: Ready, entry: FileEntry, document: int) -> list[Job]:
     first: list[Job] = []
     for _ in range(_MAX_ROUNDS):
         findings: list[Finding] = []
-        jobs = [job for job in read_jobs([entry], ready.run.project.kinds, findings) if job.position == document]
+        jobs = [job for job in read_jobs([entry], ready.project.kinds, findings) if job.position == document]
         first = first or jobs
         if jobs:
             broken = list_broken(ready, jobs[0])
-            having = [runner for runner in ready.prepared.runners if runner.patches_for(jobs[0]) is not None]
+            having = [runner for runner in ready.layers.runners if runner.patches_for(jobs[0]) is not None]
             # It is enough if one environment can render the job.
             failed = broken if len(broken) == len(having) else []
-            findings = [found for name in failed for found in ready.prepared.tracer.findings(jobs[0], name)]
+            findings = [found for name in failed for found in ready.layers.tracer.findings(jobs[0], name)]
             if not findings:
                 return jobs
         errors = [each for each in findings if each.severity is Severity.ERROR and each.location.file == entry.path]
@@ -66,7 +66,7 @@ def list_broken(ready: Ready, job: Job) -> list[str]:
     """Return the environments that have a job, but cannot render it."""
     return [
         runner.name
-        for runner in ready.prepared.runners
+        for runner in ready.layers.runners
         if (patches := runner.patches_for(job)) is not None
         and runner.render_job(job, patches, new_overlay_use()) is None
     ]
@@ -132,7 +132,7 @@ def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor)
     """Explain the field at a position in every environment; None if no valid job is there."""
     if not workspace.is_repository or cursor.part is Part.COMMENT or not cursor.path:
         return None
-    environments = [each.name for each in ready.prepared.runners]
+    environments = [each.name for each in ready.layers.runners]
     with workspace.reading():
         if workspace.is_job(file):
             found = find_jobs(workspace, ready, file, cursor)
@@ -150,8 +150,8 @@ def explain_value(workspace: Workspace, ready: Ready, file: str, cursor: Cursor)
         fields = [each for job in explained for each in _explain(ready, job, valid, path)]
         if workspace.is_job(file):
             # Nothing is rendered for environments whose overlays have errors.
-            known = {runner.name for runner in ready.prepared.runners}
-            broken += (name for name in ready.run.project.environments() if name not in known)
+            known = {runner.name for runner in ready.layers.runners}
+            broken += (name for name in ready.project.environments() if name not in known)
         return ExplainedValue(jobs[0], format_dotted(path), fields, broken, len(explained), len(jobs))
 
 
@@ -164,7 +164,7 @@ def explain_indexed(
 
 
 def _explain(ready: Ready, job: Job, environments: Sequence[str], path: tuple[Step, ...]) -> list[ExplainedField]:
-    tracer = ready.prepared.tracer
+    tracer = ready.layers.tracer
     return explain_for_job(tracer, job, environments, path, ClusterMutations(tracer.project).mutate)
 
 

@@ -20,12 +20,14 @@ from jobgen.features.editor.index import DecisionsAnswer, FileIndex
 from jobgen.features.editor.lint_workspace import FileFindings, Snapshot, list_layer_findings
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.lint_checks import LintChecks
+from jobgen.pipeline.lint_checks import LintTask
 from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.file_result import join_parts
-from jobgen.rendering.read_jobs import read_jobs
-from jobgen.rendering.run import Run, process_files
-from jobgen.rendering.run_state import Prepared, digest_layers, discard_object, prepare_run
+from jobgen.rendering.load_layers import digest_layers, load_layers
+from jobgen.rendering.process_files import process_files
+from jobgen.rendering.read_jobs import JobFiles, LooseFiles, read_jobs
+from jobgen.rendering.run_values import LoadedLayers, RunRequest
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
@@ -38,15 +40,20 @@ from jobgen.spec.overlay import Cluster
 class Ready(NamedTuple):
     """Settings, overlays, kinds and policies, loaded and ready to process jobs."""
 
-    layers: str
+    digest: str
     """The digest of all files that they were loaded from."""
-    run: Run
-    prepared: Prepared
+    request: RunRequest
+    layers: LoadedLayers
+
+    @property
+    def project(self) -> ProjectConfig:
+        """The layers as data."""
+        return self.request.project
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
         """The clusters of the environments; without an environment, one with the newest releases."""
-        return tuple(each.expander.environment.cluster for each in self.prepared.runners) or (Cluster(),)
+        return tuple(each.expander.environment.cluster for each in self.layers.runners) or (Cluster(),)
 
 
 class Workspace:
@@ -135,7 +142,7 @@ class Workspace:
     def read_jobs(self, ready: Ready, file: str) -> list[Job]:
         """Read the jobs of a file, by its path from the root; those that cannot be read are left out."""
         with self.reading():
-            return list(read_jobs([self.find_entry(file)], ready.run.project.kinds, []))
+            return list(read_jobs([self.find_entry(file)], ready.project.kinds, []))
 
     def is_job(self, file: str) -> bool:
         """Return True if a file, by its path from the root, is linted by itself: a job or a manifest, not a layer."""
@@ -144,13 +151,13 @@ class Workspace:
     def load(self) -> Ready:
         """Return settings, overlays, kinds and policies as they are now. If the settings have errors, raise them."""
         with self.reading():
-            layers = digest_layers(self.root)
-            if self._ready is None or self._ready.layers != layers:
+            digest = digest_layers(self.root)
+            if self._ready is None or self._ready.digest != digest:
                 project = config.load(self.root, today=self._today)._replace(as_written=not self.is_repository)
                 environments = select_environments(project, ()) if self.is_repository else [""]
-                entries: list[FileEntry] | None = None if self.is_repository else []
-                run = Run(project, environments, finish=discard_object, checks=LintChecks(), entries=entries)
-                self._ready = Ready(layers, run, prepare_run(run))
+                files = JobFiles(()) if self.is_repository else LooseFiles(())
+                request = RunRequest(project, environments, files, LintTask())
+                self._ready = Ready(digest, request, load_layers(request))
             return self._ready
 
     def lint_file(self, file: str) -> FileFindings:
@@ -170,7 +177,7 @@ class Workspace:
             if self.is_job(file):
                 found_here = self.lint_job(ready, file)
                 return before._replace(own=tuple(each for each in found_here if each.location.file == file))
-            found = list_layer_findings(ready.run.project, ready.prepared.findings)
+            found = list_layer_findings(ready.project, ready.layers.findings)
             return before._replace(own=found.get(file, ()))
 
     def find_entry(self, file: str) -> FileEntry:
@@ -195,9 +202,9 @@ class Workspace:
                 entry = layout.find_source(self.root, file)
             if entry is None or entry.skipped:
                 return ()
-            [parts] = process_files(ready.run, ready.prepared.runners, [entry])
+            [parts] = process_files(ready.request, ready.layers, ready.layers.runners, None, [entry])
             part = join_parts(parts)
-            return finish_file(ready.run.project, part.findings, part.comments, read_file(entry))
+            return finish_file(ready.project, part.findings, part.comments, read_file(entry))
 
 
 def load_ready(workspace: Workspace) -> Ready | None:

@@ -32,7 +32,7 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.config import load as load_config
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.left_out import LeftOutFile, join_environments
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.repo.root import folder_exists
 
 _MOST_NAMES = 5
@@ -189,19 +189,19 @@ def _collect_queues(config: ProjectConfig, environments: Sequence[str]) -> _Coll
 
     """
     findings: list[Finding] = []
-    run = Run(config, environments)
-    rendered = list(run)
-    collected = _collect(config, [runner.name for runner in run.runners], rendered, findings)
+    result = render_jobs(config, environments)
+    rendered = list(result.objects)
+    collected = _collect(config, result.layers.names, rendered, findings)
     is_readable = not any(finding.severity is Severity.ERROR for finding in findings)
-    findings += run.findings
+    findings += result.findings
     has_queues = any(queued.context.queues for queued in collected.values())
-    if run.has_broken_layers or not is_readable or (run.failed and not has_queues):
+    if result.layers.has_broken_layers or not is_readable or (result.failed and not has_queues):
         return QueueResult((), "", tuple(findings))
     if not has_queues:
         within = ", ".join(env for env in collected if env)
         message = f"there is no ClusterQueue{f' in {within}' if within else ''} among the files"
         raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
-    return _Collected(collected, rendered, tuple(findings), tuple(join_environments(run.not_rendered)))
+    return _Collected(collected, rendered, tuple(findings), tuple(join_environments(result.not_rendered)))
 
 
 def _report(reports: Sequence[EnvironmentReport], found: _Collected, format_: str) -> QueueResult:

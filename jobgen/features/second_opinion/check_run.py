@@ -24,9 +24,8 @@ from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact import redact_findings
 from jobgen.rendering.redact_results import redact_shared
-from jobgen.rendering.run import Run
+from jobgen.rendering.run_values import RunRequest, RunResult
 from jobgen.rendering.trace import Job, Tracer
-from jobgen.repo import layout
 from jobgen.repo.atomic import open_scratch
 from jobgen.repo.files import FileEntry
 from jobgen.reports import Opinion
@@ -395,44 +394,44 @@ def _find_fault(schema: bytes) -> str:
     return ""
 
 
-def check_run(run: Run, names: Sequence[str]) -> tuple[int, list[Opinion]]:
-    """Check all objects of a run, also with other tools, and return their number and how much these tools checked.
+def check_run(result: RunResult, names: Sequence[str]) -> tuple[list[Finding], list[Opinion]]:
+    """Check all objects of a run with other tools; return what they find, and how much they checked.
 
     Raises:
         ToolError: A tool failed.
 
     """
-    runners = {name: EnvironmentRunner(run.project, name) for name in run.environments}
-    checkers = {name: EnvironmentChecker(runner, entries=run.entries).checker for name, runner in runners.items()}
-    alone = {entry.path for entry in run.entries or () if entry.build is None and not entry.is_source}
+    project, files = result.request.project, result.request.files
+    runners = {name: EnvironmentRunner(project, name) for name in result.layers.environments}
+    checkers = {name: EnvironmentChecker(runner, files=files).checker for name, runner in runners.items()}
+    alone = {entry.path for entry in files.entries if entry.build is None and not entry.is_source}
     objects = []
-    for made in run:
+    for made in result.objects:
         checker = checkers[made.env]
         manifest = checker.manifest(made.object)
         schema, has_own = checker.read_json_schema(manifest), checker.has_own_schema(manifest)
         find_problems = partial(checker.find_schema_problems, made.object)
-        is_built = run.entries is not None and made.location.file not in alone
+        is_built = files.are_loose and made.location.file not in alone
         objects.append(CheckedObject(made, schema, find_problems, is_built, has_own))
-    found, opinions = find_disagreements(objects, run.findings, names)
-    run.findings += filter(None, map(run.project.apply_severity, _redact(run, _locate_all(run, found))))
-    return len(objects), opinions
+    found, opinions = find_disagreements(objects, result.findings, names)
+    located = _redact(result.request, _locate_all(result.request, found))
+    return list(filter(None, map(project.apply_severity, located))), opinions
 
 
-def _redact(run: Run, findings: Iterable[Finding]) -> Iterator[Finding]:
+def _redact(run: RunRequest, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings without secrets: another program shows values that jobgen leaves out."""
-    builds = [entry.build for entry in run.entries or () if entry.build is not None]
+    builds = [entry.build for entry in run.files.entries if entry.build is not None]
     for finding in redact_shared(run.project, findings):
         yield from redact_findings([finding], (file for build in builds for file in build.read_sources(finding)))
 
 
-def _locate_all(run: Run, found: Iterable[Disagreement]) -> Iterator[Finding]:
+def _locate_all(run: RunRequest, found: Iterable[Disagreement]) -> Iterator[Finding]:
     """Yield the findings, each at the field that it is about, if its path leads to one."""
     tracer = Tracer(run.project)
     entries: dict[str, FileEntry] = {}
     for each in found:
         if each.path and not entries:
-            files = layout.find_jobs(run.project.root) if run.entries is None else run.entries
-            entries = {entry.path: entry for entry in files}
+            entries = {entry.path: entry for entry in run.files.list_all(run.project.root)}
         entry = entries.get(each.made.location.file) if each.path else None
         jobs = read_jobs([entry], run.project.kinds, []) if entry else ()
         place = (each.made.position, each.made.item)

@@ -21,7 +21,7 @@ from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.policies import mutate_rendered
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.repo.lock import TREE
 from jobgen.repo.root import BASELINE, LAYER_FOLDERS, SETTINGS, folder_exists
 from jobgen.reports.escape import dump_json, markdown_text, visible
@@ -292,10 +292,13 @@ def teams(
         if known and not any(fnmatchcase(team, name) for team in known):
             hint = suggest_or(name, known, f"choose one of {', '.join(known)}")
             raise UsageError(f"there is no team `{name}`{hint}")
-    run = Run(config, selected)
-    made = list(run)
-    if run.failed:
-        return TeamsResult((), "", tuple(run.findings))
-    checkers = [EnvironmentChecker(EnvironmentRunner(config, name)) for name in run.environments]
-    found = [each for each in list_overviews(chosen, checkers, mutate_rendered(config, made)) if each.name or not names]
-    return TeamsResult(tuple(found), FORMATS[format](found), tuple(run.findings))
+    result = render_jobs(config, selected)
+    if result.failed:
+        return TeamsResult((), "", tuple(result.findings))
+    checkers = [EnvironmentChecker(EnvironmentRunner(config, name)) for name in result.layers.environments]
+    found = [
+        each
+        for each in list_overviews(chosen, checkers, mutate_rendered(config, result.objects))
+        if each.name or not names
+    ]
+    return TeamsResult(tuple(found), FORMATS[format](found), tuple(result.findings))

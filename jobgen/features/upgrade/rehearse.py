@@ -28,12 +28,12 @@ from jobgen.model.data import Location, location_of, value_of
 from jobgen.model.finding import Finding, Severity, TextEdit, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
-from jobgen.pipeline.lint_checks import LintChecks
+from jobgen.pipeline.lint_checks import LintTask
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.left_out import LeftOutFile, join_environments
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.repo import git
 from jobgen.repo.atomic import replace_file
 from jobgen.reports.sections import EnvironmentSections, Section, SectionReport
@@ -131,7 +131,7 @@ def rehearse(project: Project, versions: Mapping[str, str], environments: Sequen
     changed = _set_versions(project.config, versions)
     before, after = (_Revision(project, config, selected) for config in (project.config, changed))
     found = [_compare(env, before, after, versions) for env in selected if env in before.clusters]
-    left_out = tuple(join_environments(before.run.not_rendered))
+    left_out = tuple(join_environments(before.result.not_rendered))
     errors = dict.fromkeys(finding for each in left_out for finding in each.errors)
     return Rehearsal(tuple(found), len(before.objects), left_out, tuple(errors))
 
@@ -146,11 +146,11 @@ class _Revision:
 
     def __init__(self, project: Project, config: ProjectConfig, environments: Sequence[str]) -> None:
         self.config = config
-        self.run = Run(config, environments, finish=_keep, checks=LintChecks(keeps_objects=True))
-        self.objects: list[Rendered] = list(self.run)
-        self.findings = finish(self.run.findings, Finishing(config.mandatory), OF_REPORT)
+        self.result = render_jobs(config, environments, task=LintTask(keeps_objects=True))
+        self.objects = self.result.objects
+        self.findings = finish(self.result.findings, Finishing(config.mandatory), OF_REPORT)
         self.clusters: dict[str, Cluster] = {
-            runner.name: runner.expander.environment.cluster for runner in self.run.runners
+            runner.name: runner.expander.environment.cluster for runner in self.result.layers.runners
         }
         self._decisions: dict[tuple[str, ...], QueuedWorkload] = {}
         # Without a queue, there is nothing to decide.
@@ -172,10 +172,6 @@ class _Revision:
         """Return the objects of an environment by kind, namespace and name."""
         objects = (each for each in self.objects if each.env == env)
         return {(each.identity.kind, each.identity.namespace, each.identity.name): each for each in objects}
-
-
-def _keep(obj: Any) -> Any:
-    return obj
 
 
 def _compare(env: str, before: _Revision, after: _Revision, versions: Mapping[str, str]) -> EnvironmentUpgrade:

@@ -24,7 +24,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import Rendered
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import RenderTask, render_jobs
 from jobgen.spec.overlay import list_ancestors
 
 _RUNTIMES = frozenset(("TrainingRuntime", "ClusterTrainingRuntime"))
@@ -66,12 +66,11 @@ def prove_files(
     names = {each.name for each in promises}
     with edited(drafts):
         project = config.load(root)
-        run = Run(project, project.environments(), names.__contains__, deployable=True)
-        made = [each for each in run if each.location.file in files]
-        findings = run.findings
+        result = render_jobs(project, project.environments(), names.__contains__, RenderTask(deployable=True))
+        made = [each for each in result.objects if each.location.file in files]
         selectors = _find_selectors(project)
     places = {(each.path, each.position): each for each in promises}
-    breaches = list(_list_refusals(findings, files, promises))
+    breaches = list(_list_refusals(result.findings, files, promises))
     breaches += () if breaches else _compare(made, places, selectors)
     return list(dict.fromkeys(breaches))
 

@@ -167,7 +167,7 @@ class KnownCache:
         """Return what a workspace knows now. While its settings have errors, what it knew before stays."""
         with workspace.reading():
             ready = load_ready(workspace)
-            is_same = ready is None or ready.run.project is self._project
+            is_same = ready is None or ready.project is self._project
             if self._known is None or not is_same or self._snapshot is not workspace.snapshot:
                 self._known = self._collect(workspace, ready)
                 self._snapshot = workspace.snapshot
@@ -175,7 +175,7 @@ class KnownCache:
 
     def _collect(self, workspace: Workspace, ready: Ready | None) -> Known:
         if ready is not None:
-            project, clusters = ready.run.project, ready.clusters
+            project, clusters = ready.project, ready.clusters
         else:
             # Without settings, the clusters have the newest releases.
             project = self._project or config.load(workspace.root)

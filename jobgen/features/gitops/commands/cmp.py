@@ -15,7 +15,7 @@ from types import FrameType
 
 import click
 
-from jobgen.api.render import join_objects, sort_objects, to_rendered_object
+from jobgen.api.render import join_objects, list_findings, sort_objects, to_rendered_object
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.cli.options import enforce_option
 from jobgen.cli.result import ExitCode, Result, error_result
@@ -23,7 +23,7 @@ from jobgen.features.gitops import cmp
 from jobgen.features.gitops.documents import GENERATE_PATHS
 from jobgen.model.finding import Finding, Severity
 from jobgen.rendering import config
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import RenderTask, render_jobs
 from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS, has_settings
 from jobgen.reports.escape import dump_json, visible
 from jobgen.yamlio.write import to_yaml
@@ -108,13 +108,14 @@ def generate(folder: Path, environ: Mapping[str, str], *, enforce: bool = True) 
 
 def _generate(scope: cmp.ApplicationScope, environ: Mapping[str, str], *, enforce: bool) -> Result:
     wanted = scope.list_wanted()
-    run = Run(scope.project, [scope.env], lambda name: wanted is None or name in wanted, to_yaml, deployable=True)
-    rendered = (to_rendered_object(made, "yaml") for made in sort_objects(run))
+    task = RenderTask(to_yaml, deployable=True)
+    result = render_jobs(scope.project, [scope.env], lambda name: wanted is None or name in wanted, task)
+    rendered = (to_rendered_object(made, "yaml") for made in sort_objects(result))
     objects = [one for one in rendered if scope.includes(one.location.file)]
     # Those about the jobs of the Application, or about something that all jobs share.
     errors = [
         found
-        for found in run.findings
+        for found in list_findings(result)
         if found.severity is Severity.ERROR
         and (scope.includes(found.location.file) or not found.location.file.startswith("jobs/"))
     ]

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from jobgen.api.render import matcher, sort_objects
+from jobgen.api.render import list_findings, matcher, sort_objects
 from jobgen.cli.result import ExitCode, Result, error_result, read_stdin
 from jobgen.features.gitops import krm
 from jobgen.model.finding import Finding, Identity, Severity, add_failures
@@ -27,7 +27,7 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact_results import redact_shared
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import RenderTask, render_jobs
 from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.root import find_root
@@ -119,14 +119,15 @@ def _select_environment(project: ProjectConfig, task: krm.FunctionTask) -> str:
 def _generate(work: FunctionInput) -> FunctionOutput:
     """Append the jobs of the repository to the items; a job that is among them already is replaced in place."""
     task = work.task
-    run = Run(work.project, [task.env], matcher(task.jobs), deployable=True)
-    made: dict[Identity, Any] = {one.identity: one.object for one in sort_objects(run)}
-    if run.failed:
-        return FunctionOutput(work.resources.items, run.findings)
+    result = render_jobs(work.project, [task.env], matcher(task.jobs), RenderTask(deployable=True))
+    made: dict[Identity, Any] = {one.identity: one.object for one in sort_objects(result)}
+    findings = list_findings(result)
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        return FunctionOutput(work.resources.items, findings)
     if not made:
         return FunctionOutput(work.resources.items, [], empty=True)
     items = [_update_item(item, made.pop(identity_of(item), None)) for item in work.resources.items]
-    return FunctionOutput([*items, *made.values()], run.findings)
+    return FunctionOutput([*items, *made.values()], findings)
 
 
 def _update_item(item: Any, made: Any) -> Any:

@@ -28,7 +28,7 @@ from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
-from jobgen.rendering.run import Run
+from jobgen.rendering.render_task import render_jobs
 from jobgen.repo import git
 from jobgen.reports.entries import format_findings
 from jobgen.spec.overlay import list_ancestors
@@ -165,13 +165,13 @@ def _print_teams(
     project: ProjectConfig, kinds: Sequence[EngineKind], place: GitSource, envs: Sequence[str], source: str, wait: str
 ) -> Result:
     """Return an account for each team, and a Kustomization for each namespace that has objects."""
-    run = Run(project, envs)
+    result = render_jobs(project, envs)
     rendered: dict[str, set[str]] = {env: set() for env in envs}
-    for made in run:
+    for made in result.objects:
         # The tree has objects without a namespace in the folder `default`.
         rendered[made.env].add(made.identity.namespace or "default")
-    if run.failed:
-        return error_result(ExitCode.ERRORS, "nothing was printed", format_findings(run.findings))
+    if result.failed:
+        return error_result(ExitCode.ERRORS, "nothing was printed", format_findings(result.findings))
     documents: list[str] = []
     about = _FLUX
     for env, accounts in list_accounts(list_projects(project.teams, envs), project.teams, rendered).items():

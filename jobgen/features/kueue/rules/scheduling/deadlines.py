@@ -77,9 +77,9 @@ def _simulate(project: ProjectConfig, cluster: Cluster, environment: str, begin:
     # Imported late: few repositories have deadlines.
     from jobgen.features.kueue.queues.report import collect_environment
     from jobgen.features.kueue.queues.timeline_report import build_timeline, find_begin
-    from jobgen.rendering.run import Run
+    from jobgen.rendering.render_task import render_jobs
 
-    rendered = [each.object for each in Run(project, [environment])]
+    rendered = [each.object for each in render_jobs(project, [environment]).objects]
     queued = collect_environment(environment, rendered, project, cluster, [])
     if not queued.context.queues:
         return None
