@@ -76,6 +76,7 @@ def test_files_from_templates_have_no_findings(tmp_path):
     assert find_problems(tmp_path, "manifests") == []
 
 
+@pytest.mark.stress
 def test_files_from_templates_have_the_requested_share_of_faults(tmp_path):
     write_jobs(tmp_path, 40, faults=0.1)
     write_manifests(tmp_path / "manifests", 40, faults=0.1)
@@ -98,6 +99,7 @@ def problems(varied):
     return find_problems(varied, "varied")
 
 
+@pytest.mark.stress
 def test_varied_manifests_have_no_errors_and_few_warnings(problems):
     assert [finding for finding in problems if finding["severity"] == "error"] == []
     # Sidecars, workers without a cleanup policy and entry points with several commands are part of what varies.

@@ -113,6 +113,7 @@ def add_old_owners(folder: Path) -> None:
     (folder / "CODEOWNERS").write_text("# begin of the lines that `jobgen codeowners` writes from teams/\n")
 
 
+@pytest.mark.stress
 def test_failing_tests_and_old_owners_fail_everywhere(repository: Repository) -> None:
     (repository.folder / "tests").mkdir()
     (repository.folder / "tests/other.yaml").write_text("not: ours\n")
@@ -270,6 +271,7 @@ def test_a_change_that_cannot_be_compared_is_explained(repository: Repository, f
     assert "yaml-syntax" in json.dumps(read_data(run.artifacts["jobgen-change.html"]))
 
 
+@pytest.mark.stress
 def test_no_changes_no_upload_and_no_base(repository: Repository) -> None:
     same = Runner(repository).run(pull_request(repository, "HEAD"), *CHANGE)
     unlinked = Runner(repository, can_upload=False).run(pull_request(repository), *CHANGE)
@@ -530,6 +532,7 @@ def run_gitlab(repository: Repository, **variables: str) -> subprocess.Completed
     return repository.run("env", *words, "bash", "-e", "-c", script)
 
 
+@pytest.mark.stress
 def test_gitlab_template_writes_pages(repository: Repository) -> None:
     done = run_gitlab(repository, JOBGEN_FLEET="true")
     text = (repository.folder / "jobgen-diff.md").read_text()

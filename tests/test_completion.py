@@ -384,6 +384,7 @@ def test_a_broken_schema_of_the_repository_is_ignored(tmp_path, content):
     assert ask(known, "apiVersion: example.com/v1\nkind: Toy\nspec:\n  █\n").labels == []
 
 
+@pytest.mark.stress
 def test_every_position_of_any_text_has_an_answer(known):
     texts = list(FILES.items())
     texts += [(f"jobs/{path.name}", path.read_text()) for path in sorted((ROOT / "jobs/kubeflow").glob("*.yaml"))[:1]]

@@ -1376,6 +1376,7 @@ def read_objects(text):
     return json.loads(json.dumps([each for each in documents if isinstance(each, dict)], default=str))
 
 
+@pytest.mark.stress
 def test_public_manifests():
     count = 0
     for kind in CORPUS_KINDS:

@@ -291,6 +291,7 @@ def test_ci_or_hooks_at_a_tag(owner: User, file: str, text: str) -> None:
         assert check["found"].startswith(f"{file} runs jobgen 0.1") == (tag in notes)
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize("engine", ["argocd", "flux"])
 def test_gitops_files_of_other_environments(owner: User, engine: str) -> None:
     assert "gitops" not in owner.doctor()
@@ -318,6 +319,7 @@ def test_a_tree_that_was_edited(owner: User) -> None:
     assert "rendered/prod/other.yaml" in owner.run(check["next"]).stdout
 
 
+@pytest.mark.stress
 def test_files_for_editors(owner: User) -> None:
     owner.follow("editor files", "note")
     assert owner.doctor()["editor files"]["status"] == "ok"

@@ -351,6 +351,7 @@ def test_a_text_that_commas_cut_is_quoted_whole_or_not_at_all(typed, fixed, tmp_
     assert f"  command: {fixed}\n" in (tmp_path / "jobs/a.yaml").read_text()
 
 
+@pytest.mark.stress
 @laws(20)
 @given(st.lists(st.sampled_from(["0", "1", "a", "b.c"]), min_size=2, max_size=5), st.sampled_from([",", ", "]))
 def test_a_fix_of_a_mapping_only_adds_quotes(parts, behind):

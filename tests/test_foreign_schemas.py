@@ -201,6 +201,7 @@ def test_kind_whose_crd_may_have_no_fields_has_warnings(tmp_path):
     assert [severity for severity, _, _ in lint(tmp_path, text)] == ["warning"]
 
 
+@pytest.mark.stress
 def test_every_kind_can_be_checked_in_every_release(stress):
     """Without `--stress`, in the oldest and in the newest release."""
     for kind in list_foreign_kinds():

@@ -87,6 +87,7 @@ def diff(root: Path, *arguments: str) -> list[dict]:
     return found
 
 
+@pytest.mark.stress
 def test_a_change_of_values_names_the_objects_of_the_releases_that_it_reaches(tmp_path: Path) -> None:
     root = commit(tmp_path, FILES)
     write_files(root, {"envs/large.yaml": "memory: 256Gi\n"})
@@ -136,6 +137,7 @@ def test_a_change_of_a_template_is_one_of_all_releases(tmp_path: Path) -> None:
     assert "also affected: Job ml/small of chart charts/train with envs/small.yaml by apps/small.yaml" in text
 
 
+@pytest.mark.stress
 def test_a_chart_without_releases_is_compared_with_its_values(tmp_path: Path) -> None:
     root = commit(tmp_path, TRAIN)
     write_files(root, {"values.yaml": TRAIN["values.yaml"].replace("gpus: 8", "gpus: 16")})
@@ -255,6 +257,7 @@ spec: {clusterQueue: ml}
 """
 
 
+@pytest.mark.stress
 def test_the_page_shows_the_objects_of_charts_with_their_values(tmp_path: Path) -> None:
     root = commit(tmp_path, {**FILES, "queues.yaml": QUEUES, "jobgen.yaml": ""})
     code, page, _ = run(root, "report", "-o", "-")

@@ -242,6 +242,7 @@ spec:
 """
 
 
+@pytest.mark.stress
 def test_the_releases_of_the_repository_are_the_environments(tmp_path: Path) -> None:
     files = {
         **below("chart", CHART),

@@ -190,6 +190,7 @@ FOREIGN = [
 ]
 
 
+@pytest.mark.stress
 @settings(laws(6), phases=[Phase.explicit, Phase.generate])
 @given(numbers, st.data())
 def test_a_new_repository_renders_to_the_same(tmp_path_factory, chosen, data) -> None:

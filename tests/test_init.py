@@ -148,6 +148,7 @@ def test_hooks_refuse_an_invalid_job(tmp_path: Path) -> None:
     assert repository.run("git", "log", "--oneline").stdout.count("\n") == 1
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize("folder", sample(["teams/a b", "ml", "x: y"], 3))
 def test_hooks_of_a_subfolder_work_at_the_top_of_git(tmp_path: Path, folder: str) -> None:
     top = tmp_path / "mono"

@@ -276,6 +276,7 @@ def test_a_server_that_does_not_answer_is_asked_twice(repository, api):
     assert not (repository / "cluster").exists()
 
 
+@pytest.mark.stress
 def test_what_cannot_be_read_stays_as_it_was_captured(repository, api):
     api.lists["/api/v1/namespaces"] = [make("Namespace", "ml")]
     api.lists["/api/v1/nodes"] = [make("Node", "a")]

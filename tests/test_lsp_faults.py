@@ -264,6 +264,7 @@ def test_closed_document_shows_the_file_on_disk(client, folder):
     assert client.codes(uri) == []
 
 
+@pytest.mark.stress
 def test_files_and_folders_that_vanish(tmp_path):
     folder = write(tmp_path / "repository", REPOSITORY | {"jobs/wrong.yaml": BROKEN.replace("bert", "wrong")})
     wrong, other = (folder / "jobs/wrong.yaml").as_uri(), (folder / "jobs/other.yaml").as_uri()
@@ -289,6 +290,7 @@ def test_files_and_folders_that_vanish(tmp_path):
         assert client.stop() == 0
 
 
+@pytest.mark.stress
 def test_repository_inside_a_folder_links_and_manifests(tmp_path):
     folder = write(tmp_path / "real", {f"ml/{path}": text for path, text in REPOSITORY.items()})
     write(folder, {"manifests/pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 5}\n"})

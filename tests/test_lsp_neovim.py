@@ -163,6 +163,7 @@ def test_documented_configuration_starts_one_server_for_a_repository(session):
     assert {Path(each["root"]).name for each in opened} == {"repository"}
 
 
+@pytest.mark.stress
 def test_findings_are_shown_on_their_text_and_follow_the_buffer(session):
     first, fixed, again, *_ = seen(session, "findings")
 

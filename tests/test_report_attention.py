@@ -170,6 +170,7 @@ def test_a_change_in_production_alone_is_not_red(open_page):
     assert set(used) <= {"old", "hidden-text"}
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_amounts_do_not_break_on_a_phone(open_page, scheme):
     page = open_page("change", viewport=PHONE, color_scheme=scheme)
@@ -217,6 +218,7 @@ def test_timeline_and_what_if_are_tabs_of_capacity(open_page, size, scheme):
     assert page.locator("main").evaluate("(main) => main.scrollWidth") <= size["width"]
 
 
+@pytest.mark.stress
 def test_tabs_and_changes_are_accessible(open_page):
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     source = Path(axe.__file__).with_name("axe.min.js").read_text("utf-8")

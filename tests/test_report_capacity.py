@@ -613,6 +613,7 @@ def test_no_job_with_errors_and_none_that_is_never_admitted_looks_good(open_page
     assert shown.locator(".row", has_text="small").locator(".tone-text-good").count() > 0
 
 
+@pytest.mark.stress
 def test_all_texts_are_readable_on_a_phone(open_page, faulty):
     shown = open_page(faulty, viewport={"width": 390, "height": 844})
     for view in VIEWS:

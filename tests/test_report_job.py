@@ -203,6 +203,7 @@ def test_keys_move_between_lines_and_environments(visit):
     assert "\n---\napiVersion: v1\nkind: ConfigMap\n" in copied
 
 
+@pytest.mark.stress
 def test_twelve_environments_and_three_thousand_lines(visit):
     page = visit("jobs", f"#/job/long?diff=1&envs={','.join(ENVIRONMENTS)}")
     assert page.locator(".side-head").count() == 12

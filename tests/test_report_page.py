@@ -58,6 +58,7 @@ def test_filters_are_in_the_address_and_survive_a_reload(visit):
     assert route_of(page) == "#/fleet"
 
 
+@pytest.mark.stress
 def test_filters_by_cell(visit):
     page = visit("fleet")
     for name in ("Queue", "Owner", "Environment", "Severity"):
@@ -472,6 +473,7 @@ SHRINK = """(picture) => new Promise((resolve) => {
 })"""
 
 
+@pytest.mark.stress
 def test_pictures_look_as_before(visit, browser, tmp_path, accept):
     """Compare loosely: fonts differ between machines, but the layout and the colors of each part do not."""
     canvas = browser.new_page()

@@ -176,6 +176,7 @@ def test_missing_kubeconform_is_said_and_jsonschema_checks(without_kubeconform, 
     assert second_opinion(tmp_path, fail_on="warning")[0].code == 1
 
 
+@pytest.mark.stress
 def test_both_tools_can_disagree(binary, tmp_path):
     write_schema(tmp_path, {"propertyNames": {"maxLength": 4}})
     _, found = second_opinion(tmp_path)
@@ -435,6 +436,7 @@ def test_valid_objects_of_special_types_are_no_disagreement(binary, tmp_path):
     assert [entry for entry in json.loads(done.out)["findings"] if entry["category"] == "schema"] == []
 
 
+@pytest.mark.stress
 def test_tools_agree_on_the_corpus(binary):
     folder = shared_folder("corpus")
     done, found = second_opinion(folder, *sorted(path.name for path in folder.iterdir() if "Job" in path.name)[::6])
