@@ -301,9 +301,19 @@ def test_what_cannot_be_read_stays_as_it_was_captured(repository, api):
     assert b"PyTorchJob.kubeflow.org/v1: the capture could not read it" in drift.stdout
 
 
+OVERLAY_WITH_A_FOLDER_ELSEWHERE = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+metadata: {name: prod}
+spec: {cluster: {state: ../elsewhere}}
+"""
+
+
 def test_no_kubectl_and_no_folder_are_said(repository, monkeypatch):
     (repository / "overlays/prod/overlay.yaml").write_text("apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n")
     assert b"names no folder" in run_jobgen(repository, "capture", "-e", "prod").stderr
+    (repository / "overlays/prod/overlay.yaml").write_text(OVERLAY_WITH_A_FOLDER_ELSEWHERE)
+    assert b"not known; overlays/prod/overlay.yaml:4: `state` is" in run_jobgen(repository, "capture").stderr
     monkeypatch.setenv("PATH", str(Path(shutil.which("git")).parent) if shutil.which("git") else "")
     monkeypatch.setenv("PATH", "/nonexistent")
     done = run_jobgen(repository, "drift", "-e", "prod")

@@ -18,6 +18,7 @@ from jobgen.engine.programs import find_here
 from jobgen.k8s.nodes import as_list, as_mapping, get_path
 from jobgen.k8s.redaction import redact_tree
 from jobgen.k8s.secrets import find_secrets
+from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.model.named_tuple import NamedTuple
@@ -241,6 +242,11 @@ def find_folder(config: ProjectConfig, env: str) -> str:
     """Return the folder of an environment's state, or raise a UsageError."""
     folder = config.environment(env, []).cluster.state
     if not folder:
+        # It may be named in a line with an error.
+        error = next((each for each in config.findings if each.severity is Severity.ERROR), None)
+        if error is not None:
+            file, line = error.location[:2]
+            raise UsageError(f"the folder for the state of the cluster is not known; {file}:{line}: {error.message}")
         advice = f"set `cluster: {{state: cluster/{env or 'state'}}}` in overlays/{env or '<env>'}/overlay.yaml"
         where = f"environment `{env}`" if env else "the repository"
         raise UsageError(f"{where} names no folder for the state of its cluster; {advice}")
