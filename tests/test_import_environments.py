@@ -118,6 +118,17 @@ def test_a_common_namespace_is_that_of_the_overlay(tmp_path: Path) -> None:
     assert_equal(tmp_path, "dev", "prod")
 
 
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: wandb, namespace: dev}\nstringData: {KEY: aaaa}\n"
+
+
+def test_secrets_whose_values_are_written_are_named(tmp_path: Path) -> None:
+    write(tmp_path, {"m/all.yaml": f"{JOB}---\n{SECRET}---\n{SECRET.replace('wandb', 'x').partition('stringData')[0]}"})
+    told = jobgen(tmp_path, "init", "repo", "--from", "m")
+
+    assert told.count("has its values in a file") == 1
+    assert "Secret `wandb` has its values in a file; commit an ExternalSecret or a SealedSecret instead\n" in told
+
+
 def test_jobs_of_some_environments_and_objects_of_other_kinds(tmp_path: Path) -> None:
     write(
         tmp_path,
@@ -129,6 +140,7 @@ def test_jobs_of_some_environments_and_objects_of_other_kinds(tmp_path: Path) ->
     )
     told = jobgen(tmp_path, "init", "repo", "--from", "m")
 
+    assert "has its values in a file" not in told
     assert "4 objects imported, 3 of other kinds kept as manifests in jobs/\n" in told
     assert read_overlay(tmp_path, "dev")["jobs"] == {"names": ["bert", "settings"]}
     assert "jobs" not in read_overlay(tmp_path, "prod")

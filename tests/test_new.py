@@ -32,6 +32,15 @@ def test_every_job_lints_clean_in_every_environment(tmp_path, platform):
         assert done.returncode == 0
 
 
+def test_mpirun_starts_a_process_for_each_gpu_where_the_hosts_have_no_slots(tmp_path):
+    root = make_repository(tmp_path, "volcano")
+    assert run_jobgen_text(root, "new", "hvd", "--framework", "mpi", "--gpus", "8").returncode == 0
+
+    roles = yaml.safe_load((root / "jobs/hvd.yaml").read_text())["spec"]["roles"]
+    assert roles["launcher"]["command"] == ["mpirun", "-N", "8", "python", "train.py"]
+    assert roles["worker"]["resources"]["gpu"] == 8
+
+
 def test_the_job_has_the_name_the_devices_and_the_labels_of_its_neighbors(tmp_path):
     root = make_repository(tmp_path, "kubeflow")
     job = root / "jobs" / "pytorch.yaml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from lintfiles import TODAY, lint_files
+from lintfiles import PYTORCH, TODAY, lint_files
 from test_misread import RUN, H
 
 from jobgen.cli.run_lint import lint_paths
@@ -341,6 +341,12 @@ def test_a_script_may_define_its_programs(lines, tmp_path):
 )
 def test_lines_of_one_command_may_be_joined(item, tmp_path):
     assert lint_files(tmp_path, {"jobs/a.yaml": command(f"\n    - bash\n    - -c\n    {item}")}) == []
+
+
+def test_pods_of_a_generated_name_meet_at_the_address_of_the_operator(tmp_path):
+    job = PYTORCH.replace("name: bert,", "generateName: bert-,") + "              command: [torchrun, t.py]\n"
+    worker = job[job.index("    Master:\n") :].replace("Master:", "Worker:").replace("replicas: 1", "replicas: 3")
+    assert [each["rule"] for each in lint_files(tmp_path, {"m/a.yaml": job + worker})] == []
 
 
 MOUNTS = """\

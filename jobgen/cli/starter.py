@@ -9,9 +9,11 @@ from typing import Any
 from jobgen import __version__
 from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.rendering.build import identity_of
 from jobgen.repo.lock import TREE
 from jobgen.repo.shipped import find_shipped
 from jobgen.reports.entries import pluralize
+from jobgen.reports.escape import visible
 from jobgen.spec.kinds import Kind
 from jobgen.yamlio.commented import edit_text, format_document
 
@@ -54,6 +56,13 @@ class Converted(NamedTuple):
     """Why nothing may be written; empty if nothing speaks against it."""
     manifests: tuple[Mapping[str, Plain], ...] = ()
     """The objects that the files render to."""
+
+    def name_secrets(self) -> str:
+        """Return a line for each Secret whose values are in the files; those of SOPS are encrypted."""
+        secrets = [each for each in self.manifests if each.get("kind") == "Secret" and "sops" not in each]
+        names = [identity_of(each).name for each in secrets if each.get("data") or each.get("stringData")]
+        advice = "has its values in a file; commit an ExternalSecret or a SealedSecret instead"
+        return "".join(f"{visible(f'Secret `{name}` {advice}')}\n" for name in dict.fromkeys(names))
 
     def count_objects(self) -> str:
         """Return a line that says how many objects are imported, kept and left out."""

@@ -147,7 +147,7 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     if failure:
         return failure
     notes = "".join(f"{path} written\n" for path in stale)
-    notes += converted.notes + converted.count_objects() if converted else ""
+    notes += converted.notes + converted.name_secrets() + converted.count_objects() if converted else ""
     if _EXAMPLE_URL.encode() in wanted.get("gitops/argocd.yaml", b""):
         notes += f"there is no remote `origin`: replace `{_EXAMPLE_URL}` in gitops/argocd.yaml before you apply it\n"
     notes += f"{_describe_top(prefix, at_top)}{pluralize(len(stale), 'file')}; next: "

@@ -150,6 +150,9 @@ def _set_gpus(spec: Any, gpus: int) -> None:
         elif "gpu" in resources:
             del resources["gpu"]
             block.pop("shm", None)
+        command = block.get("command", [])
+        if gpus and "mpirun" in command and "-N" in command:
+            command[command.index("-N") + 1] = str(gpus)
     if gpus and "torchrunConfig" in spec.get("pytorch", {}):
         spec["pytorch"]["torchrunConfig"]["procPerNode"] = str(gpus)
     if gpus and "slotsPerWorker" in spec.get("mpi", {}):

@@ -34,7 +34,8 @@ TRAINING = frozenset(("TFJob", "MXJob", "XGBoostJob", "PaddleJob", "JAXJob"))
 """Kinds whose pods train together, and whose operators know other frameworks."""
 _NO_HOST = "The hostname of the rendezvous endpoint must be a dot-separated list of labels"
 # Pods of training-operator.
-_POD = lazy_pattern(r"(.+)-(master|worker)-(\d{1,6})(?:\.|\Z)")
+# The end of a generated name, `<random>`, is not known.
+_POD = lazy_pattern(r"([^<]+)-(master|worker)-(\d{1,6})(?:\.|\Z)")
 # Options with a rank, and the variables with the number of a pod.
 _RANK = lazy_pattern(r"--(?:node|machine)[-_]rank\b")
 _INDEXES = {

@@ -328,7 +328,7 @@ def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: 
     if plan.breaches:
         failure = "nothing was written, because not all objects would stay the same"
         return Converted({}, 0, 0, len(imported), notes + sources.hide_secrets(plan.format_breaches()), failure)
-    manifests = tuple(each.spec.manifest for each in imported)
+    manifests = (*(each.spec.manifest for each in imported), *(each.manifest for each in others))
     return Converted(plan.arranged.files, len(imported), len(others), left_out, notes, manifests=manifests)
 
 
