@@ -15,8 +15,8 @@ def script_syntax(container: Container) -> Iterator[Violation]:
     behind the `\` at the end of a line ends the command there: the options in the next line are run as a program.
     It is a warning if other commands can follow, or if a command can end the script before. So are names that are
     nearly those of a program, tests without their brackets, commands behind `exec`, which never run, a script that
-    ends while a command of it runs in the background, commands that write to a volume which is read-only, and files
-    of a ConfigMap that have no mode to be executed with.
+    ends while a command runs in the background, commands that write to a read-only volume, and files
+    of a ConfigMap without a mode to be executed with.
     Scripts of `sh -c` are checked, code of `python -c`, and scripts in ConfigMaps of the repository that a command
     names.
 
