@@ -29,7 +29,7 @@ from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, parse_path
-from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_or
+from jobgen.model.suggest import did_you_mean, list_alternatives, list_jobs, suggest_or
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.provenance import list_assignments
 from jobgen.rendering.read_jobs import read_jobs
@@ -39,6 +39,7 @@ from jobgen.repo.known_rules import list_known_rules
 from jobgen.repo.root import find_root
 from jobgen.reports import name_rule_page
 from jobgen.reports.entries import pluralize
+from jobgen.reports.narrowing import CATEGORIES
 
 _MAX_LISTED = 5
 LAUNCH = "launch"
@@ -239,6 +240,9 @@ def _explain_unknown(project: Project, found: FoundJob, environments: Sequence[s
         return f"`{name}` is not in {list_alternatives(environments)}"
     if any(finding.severity is Severity.ERROR for finding in found.findings):
         return ""
-    known = [*sorted(found.names), *list_known_rules(project.root)]
-    hint = suggest_or(name, known, "`jobgen report` shows the jobs, and `jobgen rules` the rules")
+    if name in CATEGORIES:
+        return f"`{name}` is a category of rules; `jobgen rules {name}` lists them"
+    jobs = sorted(found.names)
+    known = [*jobs, *list_known_rules(project.root)]
+    hint = suggest_or(name, known, f"{list_jobs(jobs)}; `jobgen rules` lists the rules")
     return f"there is no job or rule `{name}`{hint}"

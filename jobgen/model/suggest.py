@@ -78,6 +78,18 @@ def list_alternatives(words: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
+def list_jobs(names: list[str]) -> str:
+    """Return the first names of all jobs, as advice for one that does not exist."""
+    if not names:
+        return "there are no jobs; `jobgen new NAME` writes one"
+    if len(names) == 1:
+        return f"the only job is `{names[0]}`"
+    *others, last = [f"`{name}`" for name in names[:_MOST_NAMED]]
+    rest = len(names) - _MOST_NAMED
+    shown = f"{', '.join(others)}, {last} and {rest} more" if rest > 0 else f"{', '.join(others)} and {last}"
+    return f"the jobs are {shown}"
+
+
 def did_you_mean(word: str, known: list[str]) -> str:
     """`; did you mean …?` if another known word is close, else an empty string."""
     meant = find_closest(word, known)
@@ -91,7 +103,13 @@ def ask_for(meant: str) -> str:
 
 def suggest_or(word: str, known: list[str], advice: str) -> str:
     """`; did you mean …?` for a word of a command line; what to do instead if no known one is close."""
-    return did_you_mean(word, known) or f"; {advice}"
+    return did_you_mean(word, known) or _ask_for_short(word, known) or f"; {advice}"
+
+
+def _ask_for_short(word: str, known: list[str]) -> str:
+    """Return `; did you mean …?` for the long form of one known name: `production` of `prod`."""
+    short = [other for other in known if len(other) >= _SHORTEST and word.lower().startswith(other.lower())]
+    return f"; did you mean `{short[0]}`?" if len(short) == 1 else ""
 
 
 def suggest_name(word: str, known: list[str]) -> str:
@@ -99,8 +117,7 @@ def suggest_name(word: str, known: list[str]) -> str:
 
     A name may be the long form of a known one: `production` of `prod`.
     """
-    short = [other for other in known if len(other) >= _SHORTEST and word.lower().startswith(other.lower())]
-    hint = did_you_mean(word, known) or (f"; did you mean `{short[0]}`?" if len(short) == 1 else "")
+    hint = did_you_mean(word, known) or _ask_for_short(word, known)
     if hint or not 0 < len(known) <= _MOST_NAMED:
         return hint
     *others, last = [f"`{name}`" for name in sorted(known)]

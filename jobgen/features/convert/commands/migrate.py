@@ -32,7 +32,7 @@ from jobgen.features.convert.migrate.repository import RepositoryMigration, list
 from jobgen.k8s.redaction import redact
 from jobgen.model.data import Plain
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_name, suggest_or
+from jobgen.model.suggest import did_you_mean, list_alternatives, list_jobs, suggest_name, suggest_or
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
@@ -385,7 +385,7 @@ def _explain_missing(
     if find_root(directory.resolve()) is None:
         return f"there is no jobs repository here, so no job {shown}; name a file with a job, or go to a repository"
     known = sorted({job.document.name for job, _ in _jobs(directory, project, ["*"], [])})
-    advice = "`jobgen report` shows the jobs"
+    advice = list_jobs(known)
     return f"there is no job {shown}{suggest_or(wanted[0], known, advice) if len(wanted) == 1 else f'; {advice}'}"
 
 
