@@ -11,7 +11,15 @@ from typing import Any
 
 from jobgen.features.launch import torchrun
 from jobgen.features.launch.hf_trainer import check_file
-from jobgen.features.launch.options import Options, check_unknown, get_value, make_syntax, read_config, read_options
+from jobgen.features.launch.options import (
+    NumbersInFile,
+    Options,
+    check_unknown,
+    get_value,
+    make_syntax,
+    read_config,
+    read_options,
+)
 from jobgen.features.launch.torchrun import JOINED, Torchrun
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World, count_visible
 from jobgen.model.data import Node
@@ -39,6 +47,7 @@ class _Settings(NamedTuple):
     gpu_ids: str | None
     deepspeed_launcher: str
     has_file: bool
+    has_file_rank: bool
     source: Node
     """Where the path of its file was written."""
 
@@ -74,9 +83,29 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     if faults:
         return faults, World(), scripts
     faults, world = _judge_settings(program, settings, pods)
+    if config is not None and path is not None and path.text:
+        inner = {key: value for key, value in config.items() if key not in options.values}
+        faults = [_locate(fault, program, path, inner) for fault in faults]
     if not faults and "use_deepspeed" in settings.modes:
         faults += check_file(_find_deepspeed(options, config, path), program._replace(words=()), world, pods)
     return faults, world, scripts
+
+
+_KEYS = {
+    "nnodes": "num_machines",
+    "node_rank": "machine_rank",
+    "nproc_per_node": "num_processes",
+    "rdzv_endpoint": "main_process_ip",
+}
+"""The keys of the config file, by the options of torchrun that they stand for."""
+
+
+def _locate(fault: Fault, program: Program, path: Word, config: Mapping[str, Any]) -> Fault:
+    """Return a fault of a value of the config file at its line there."""
+    key = _KEYS.get(fault.subject)
+    if key is None or key not in config or not is_same(fault.node, path.node):
+        return fault
+    return NumbersInFile(program, path.text or "", {key: key}).move(fault._replace(related=()), (key,))
 
 
 def _check_command(words: Sequence[Word]) -> Iterator[Fault]:
@@ -163,6 +192,7 @@ def _read(options: Options, config: Mapping[str, Any] | None, path: Word | None)
         gpu_ids.text if gpu_ids else "all",
         str(launcher.text if launcher else written),
         config is not None,
+        config is not None and "machine_rank" not in flags,
         node,
     )
 
@@ -273,7 +303,8 @@ def _judge_processes(
             (address or machines).node,
         )
     option = settings.name("num_machines", machines)
-    run = Torchrun(program, Options(values, {}, ()), None, None, total // max(count, 1), "accelerate", option)
+    each = total // max(count, 1)
+    run = Torchrun(program, Options(values, {}, ()), None, None, each, "accelerate", option, settings.has_file_rank)
     nodes = torchrun.parse_nodes(run.find("nnodes", "1:1").text)
     run = run._replace(least=nodes[0] if nodes else None, most=nodes[1] if nodes else None)
     if count > 1 and total < count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.features.launch import torchrun
+from jobgen.features.launch.hostfiles import DEEPSPEED, check_entries
 from jobgen.features.launch.mpi import GPUS_RULE, Hosts, compare_slots, read_hostfile
 from jobgen.features.launch.options import Options, make_syntax, read_options
 from jobgen.features.launch.torchrun import JOINED, Torchrun
@@ -79,6 +80,8 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
                 World(),
                 (),
             )
+    if (fault := check_entries(program, options.values.get("hostfile"), pods, DEEPSPEED)) is not None:
+        return [fault], World(), ()
     pool, is_local = _find_pool(program, options, pods)
     if pool is None:
         return list(_check_filters(options)), World(), scripts

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from jobgen.features.launch.hostfiles import HOROVOD, OPERATOR_FILE, check_entries
 from jobgen.features.launch.options import Options, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
@@ -18,7 +19,6 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import Place, find_at, is_same
 
-OPERATOR_FILE = "/etc/mpi/hostfile"
 _SLOTS = lazy_pattern(r"(\S+?)(?:\s+slots\s*=\s*(\d{1,6})|:(\d{1,6}))?(?:\s.*)?\Z")
 
 
@@ -176,7 +176,8 @@ def _judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Prog
         )
     if first.values.keys() & {"min_np", "max_np", "host_discovery_script", "app", "rankfile"}:
         return [], World(), scripts
-    if is_horovod and (fault := _check_host_format(first)):
+    file = first.values.get("hostfile")
+    if is_horovod and (fault := _check_host_format(first) or check_entries(program, file, pods, HOROVOD)):
         return [fault], World(), scripts
     if alone := tuple(_check_alone(program, first, pods)):
         return [*alone], World(), ()

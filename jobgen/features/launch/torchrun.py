@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen.features.launch.completions import find_waves
 from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words, to_program
 from jobgen.features.launch.shell.values import Call
@@ -52,6 +53,7 @@ _FIELDS = (
     ("torchrunConfig", "procPerNode"),
     ("trainer", "numProcPerNode"),
 )
+_ADDRESS = "rdzv_endpoint"
 NODES_RULE, PROCESSES_RULE, ALONE_RULE = "nnodes-mismatch", "nproc-gpu-mismatch", "launcher-on-one-pod"
 
 
@@ -66,6 +68,8 @@ class Torchrun(NamedTuple):
     name: str = "torchrun"
     option: str = "`--nnodes`"
     """The launcher, and its option with the number of nodes."""
+    has_file_rank: bool = False
+    """True if the rank of a node is in a config file, which all pods read."""
 
     def find(self, name: str, default: str = "") -> Word:
         """Return the value of an option: the option's own, or that of its variable."""
@@ -247,9 +251,11 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     if pods.kind in ("Job", "Pod") and not is_indexed and count < least and "node_rank" in run.options.values:
         # The other nodes can be Jobs of their own.
         return
-    if least > count:
+    if (fault := check_completions(run, pods, count)) is not None:
+        yield fault
+    elif least > count:
         message = f"{run.name} waits for {shown}, but {has}, so it fails after a timeout"
-        yield Fault(value.node, f"{message}; {advice}", is_error, fix, pods.related, NODES_RULE)
+        yield Fault(value.node, f"{message}; {advice}", is_error, fix, pods.related, NODES_RULE, subject="nnodes")
     elif most < count and most == 1 and given is None and (message := _describe_alone(run, pods, count)):
         in_spec = name_framework("pytorch", "PyTorchJob") if pods.kind in TRAINING else ("", "")
         yield Fault(value.node, message, False, (), pods.related, ALONE_RULE, in_spec=in_spec)
@@ -259,16 +265,37 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
             message = f"{run.name} forms a job of 1 node{source}, but {has}: each pod trains alone, or waits"
             is_default = given is None and run.program.variable("PET_NNODES") is None
             rule = ALONE_RULE if is_default and pods.kind == "PyTorchTrainingJob" else NODES_RULE
-            yield Fault(value.node, f"{message}; {advice}", False, fix, pods.related, rule)
+            yield Fault(value.node, f"{message}; {advice}", False, fix, pods.related, rule, subject="nnodes")
         else:
             others = (
                 "1 pod takes no part and fails" if count - most == 1 else f"{count - most} pods take no part and fail"
             )
             message = f"{run.name} forms a job of {shown}, but {has}, so {others}"
-            yield Fault(value.node, f"{message}; {advice}", is_error, fix, pods.related, NODES_RULE)
+            yield Fault(value.node, f"{message}; {advice}", is_error, fix, pods.related, NODES_RULE, subject="nnodes")
     else:
         yield from _check_meeting(run, pods, count, least)
         yield from _check_rank(run, pods)
+
+
+def check_completions(run: Torchrun, pods: Pods, count: int) -> Fault | None:
+    """Return that the pods of a Job, which are the nodes, do not run at the same time; None if they do."""
+    waves, value = find_waves(pods, count), run.find("nnodes", "1:1")
+    least, most = run.least or 0, run.most or 0
+    if waves is None or most < 2:
+        return None
+    note = ((value.node, "the nodes that it waits for"),) if value.node is not None else ()
+    if count < least <= waves.total:
+        message = f"{run.name} waits for {least} nodes, but only {count} of the {waves.total} pods run at the same time"
+        advice = f"write `parallelism: {waves.parallelism * waves.total // count}`"
+        return Fault(waves.place, f"{message}; {advice}", True, (), note, NODES_RULE)
+    if most < waves.total and waves.is_rank:
+        message = (
+            f"the pods of `completions: {waves.completions}` have indexes up to {waves.completions - 1}, which are"
+        )
+        advice = f"write `completions: {most}`, or {waves.completions} for {run.option} and `parallelism`"
+        message = f"{message} no ranks of {most} nodes, so that the later pods fail; {advice}"
+        return Fault(waves.completions_place, message, True, (), note, NODES_RULE)
+    return None
 
 
 def _describe_alone(run: Torchrun, pods: Pods, count: int) -> str:
@@ -369,16 +396,16 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
     if problem := _describe_meeting(run, place.text, host, count, is_static=backend.text == "static"):
         # The image can set a variable that the job does not.
         is_written = not is_same(place.node, run.program.node)
-        message = f"{problem}; {_advise_address(pods)}"
-        yield Fault(place.node, message, is_written, (), pods.related, NODES_RULE, address=place.text)
+        message = f"{problem}; {_advise_address(run, pods)}"
+        yield Fault(place.node, message, is_written, (), pods.related, NODES_RULE, address=place.text, subject=_ADDRESS)
     elif pods.kind == "PyTorchJob" and (found := _POD.match(host)):
         manifest = pods.container.pod.manifest
         role, is_own = manifest.find_role(found[2]), found[1] == manifest.name
         if not is_own or role is None or int(found[3]) >= role.count:
             whose = "is not a pod of this job" if is_own else f"is a pod of another job, `{found[1]}`"
             message = f"`{host}`, where the {count} pods meet, {whose}, so that {run.name} waits until it fails"
-            message = f"{message}; {_advise_address(pods)}"
-            yield Fault(place.node, message, is_own, (), pods.related, NODES_RULE, address=host)
+            message = f"{message}; {_advise_address(run, pods)}"
+            yield Fault(place.node, message, is_own, (), pods.related, NODES_RULE, address=host, subject=_ADDRESS)
 
 
 def _describe_meeting(run: Torchrun, place: str, host: str, count: int, *, is_static: bool) -> str:
@@ -387,7 +414,8 @@ def _describe_meeting(run: Torchrun, place: str, host: str, count: int, *, is_st
         return f"the {count} pods get no address to meet at (torchrun: `{_NO_HOST}`)"
     if place and host not in _LOCAL:
         return ""
-    meets = f"the {count} pods meet at `{place}`, which is each pod itself"
+    shown = place.removesuffix(":0")
+    meets = f"the {count} pods meet at `{shown}`, which is each pod itself"
     if not place:
         meets = f"without an endpoint, each of the {count} pods meets itself"
     return f"{meets}, so that {run.name} waits until it fails"
@@ -402,25 +430,42 @@ def _check_rank(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     number = rank.number if "node_rank" in run.options.values else None
     if number is None or number < 0 or not pods.ranks:
         return
-    advice = f"write `{_INDEXES.get(pods.kind, 'the index of the pod')}`"
+    index = _INDEXES.get(pods.kind, "the index of the pod")
+    advice = f"write `{index}`"
     if number >= nodes:
         message = f"`{option} {number}` is not a rank of {nodes} nodes, which are numbered from 0"
-        yield Fault(rank.node, f"{message}; {advice}", rule=NODES_RULE)
+        yield Fault(rank.node, f"{message}; {advice}", rule=NODES_RULE, subject="node_rank")
+        return
+    if run.has_file_rank:
+        # All pods that run the command read the same file.
+        words = pods.container.words
+        alike = sum(count for count, main in _list_mains(pods) if main.words == words)
+        if alike > 1:
+            message = f"`machine_rank` of the config file is {number} in {alike} pods, so that {run.name} waits for"
+            message = f"{message} the others until it fails; write `{option}={index}` in the command"
+            yield Fault(rank.node, message, rule=NODES_RULE, subject="node_rank")
         return
     pattern = re.compile(rf"--(?:node|machine)[-_]rank[=\s]+[\"']?{number}(?![\w$.])")
-    mains = ((role.count, role.pod.main_container) for role in pods.container.pod.manifest.roles)
-    alike = sum(count for count, main in mains if main is not None and pattern.search(main.search_text))
+    alike = sum(count for count, main in _list_mains(pods) if pattern.search(main.search_text))
     # Of several commands, each can have a rank of its own.
     if alike > 1 and pattern.search(text := pods.container.search_text) and len(_RANK.findall(text)) == 1:
         message = f"`{option} {number}` is the rank of {alike} pods, so that {run.name} waits for the others until it"
         yield Fault(rank.node, f"{message} fails; {advice}", rule=NODES_RULE)
 
 
-def _advise_address(pods: Pods) -> str:
+def _list_mains(pods: Pods) -> Iterator[tuple[int, Container]]:
+    """Yield the main containers of the roles, each with the number of its pods."""
+    for role in pods.container.pod.manifest.roles:
+        if (main := role.pod.main_container) is not None:
+            yield role.count, main
+
+
+def _advise_address(run: Torchrun, pods: Pods) -> str:
     manifest = pods.container.pod.manifest
     if pods.kind == "PyTorchJob" and manifest.find_role("master") is None and pods.elastic is None:
         return "add a master or an `elasticPolicy`, so that the operator sets the address"
-    names = {"PyTorchJob": "`$(MASTER_ADDR)`", "TrainJob": "`$(PET_MASTER_ADDR)`"}
+    option = "--main_process_ip " if run.name == "accelerate" else ""
+    names = {"PyTorchJob": f"`{option}$(MASTER_ADDR)`", "TrainJob": f"`{option}$(PET_MASTER_ADDR)`"}
     return f"use {names.get(pods.kind, 'the address of the first pod')}"
 
 

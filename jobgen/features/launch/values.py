@@ -113,6 +113,8 @@ class Fault(NamedTuple):
     """Returns the text of the file with its location, which is in another object."""
     in_spec: tuple[str, str] = ("", "")
     """Words of the message, and what it says instead if the job is rendered from a spec."""
+    subject: str = ""
+    """The option of the launcher whose value is at fault, where a config file can have it instead."""
     address: str = ""
     """The address at which the pods cannot meet."""
 
