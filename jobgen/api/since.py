@@ -160,7 +160,7 @@ def _make_key(finding: Finding, side: Side, moved: dict[str, str]) -> _Key:
         place = place or side.find_place(finding)
     else:
         if finding.evidence is None:
-            values += finding.numbers
+            values += finding.message_numbers
         # The name of a run changes with its content; the place holds the name of the job.
         subject = ("object", *same.kind, same.namespace, "" if place else same.name)
     return _Key(original_rule_name(same.rule), finding.severity.value, finding.env, subject, place, values)

@@ -278,7 +278,7 @@ class Finding(NamedTuple):
         return FindingIdentity(rule, env, kind, who.namespace, who.name, "", self.pointer, ())
 
     @property
-    def numbers(self) -> tuple[str, ...]:
+    def message_numbers(self) -> tuple[str, ...]:
         """The numbers in the message outside of backticks, but for lines and columns, which change with the text."""
         return tuple(filter(None, _NUMBERS.findall(self.message)))
 

@@ -141,7 +141,7 @@ def _validate_tolerations_annotation(name: str, found: str, place: At, pod: Vali
     validate_tolerations(name, items, pod.metadata, inner)
     for problem in inner.problems:
         message = f"`{name}` has an invalid toleration: {problem.message}"
-        pod.report(_ANNOTATION_RULE, message, place, values=problem.quoted)
+        pod.report(_ANNOTATION_RULE, message, place)
 
 
 def _read_tolerations(text: str) -> list[Node] | None:

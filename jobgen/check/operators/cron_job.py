@@ -32,7 +32,7 @@ def _check_jobs(manifest: Manifest) -> Violations:
         message = f"the API server rejects its Jobs: {problem.message}"
         is_name = identify(problem.node) == identify(At(metadata, "name"))
         place = name_place(manifest) if is_name else problem.node
-        yield Violation(place, message, evidence=problem.evidence or problem.quoted)
+        yield Violation(place, message, evidence=problem.evidence)
 
 
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
