@@ -132,6 +132,12 @@ CASES = {
         "did you mean `epochs`?",
         True,
     ),
+    "name in the namespace that another tool adds": Case(
+        plain("name: train-config", "name: trian-config", c=CONFIG.replace(", namespace: ml", "")),
+        "job.yaml:12 warning",
+        "has no ConfigMap `trian-config` in namespace `ml`; did you mean `train-config`?",
+        True,
+    ),
     "generated key": Case(
         build(
             f"namespace: ml\n{BUILD}configMapGenerator: [{{name: train-config, literals: [epoch=1]}}]\n",
@@ -365,6 +371,7 @@ def test_a_mistake_is_one_finding_with_its_line_and_a_fix(name, tmp_path):
         plain("key: epochs", "key: epoch", c=CONFIG.partition("\ndata:")[0]),
         plain("name: train-config", "name: hub", c=CONFIG),
         plain("claimName: datasets", "claimName: scratch", c=CLAIM),
+        {"a/c.yaml": CONFIG.replace(", namespace: ml", "").replace("train", "trian"), "b/job.yaml": PLAIN},
         # A ConfigMap that is in two folders, and not the same, is of two clusters.
         {"a/c.yaml": CONFIG, "b/c.yaml": CONFIG.replace("epochs", "epoch"), "job.yaml": PLAIN},
     ],

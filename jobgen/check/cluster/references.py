@@ -127,9 +127,16 @@ def _find_misspelled(reference: Reference, place: At, wanted: Name, state: Clust
     # The names that kustomize generates end with a hash, and it replaces only right ones.
     own = {_HASH.sub("", each): each for each in known}
     meant = find_meant(name, own)
+    # Those of kustomize have the namespace of what applies them, if their kustomization has none.
+    bare = {_HASH.sub("", each): each for each in state.names.get((kind, ""), ())} if namespace and not meant else {}
     if meant:
         related = _relate((kind, namespace, own[meant]), state)
         yield BrokenReference(place, f"{start}; did you mean `{meant}`?", meant, False, related)
+    elif meant := find_meant(name, bare):
+        found = (kind, "", bare[meant])
+        folder = _find_folder(_find_object(found, state))
+        finish = None if folder is None else partial(_keep_beside, folder)
+        yield BrokenReference(place, f"{start}; did you mean `{meant}`?", meant, False, _relate(found, state), finish)
     elif namespace and (other := state.places.get((kind, name))):
         is_compared = (kind, namespace) in state.names
         folder = None if is_compared else _find_folder(_find_object((kind, other, name), state))
