@@ -17,7 +17,7 @@ MODULES = sorted((ROOT / "jobgen").rglob("*.py"))
 POLICIES = [path for path in sorted((ROOT / "policies").rglob("*.yaml")) if "tests" not in path.parts]
 PATTERNS = {
     r"\bmay\b": "write `can`, `must` or `cannot`",
-    r", too\b": "write `also` before the verb",
+    r", too\b(?! \w)": "write `also` before the verb",
     r"\bthose that\b": "name the things",
     r"\b(?:is|are) (?:that|those|none) (?:of|that)\b": "name the thing, or say who has it",
     r"\b(?:came|went) with\b": "write `added in` or `removed in`",
@@ -28,6 +28,16 @@ PATTERNS = {
     r"\bjudged\b": "write `checked`",
 }
 """Regular expressions of texts that read like a translation, and what to write."""
+IN_PAGES = {
+    r"\bshall\b": "write `must` or `can`",
+    r"\b[A-Za-z]+n't\b": "write `not`",
+    r"\bin vain\b|\bspelt\b|\bhas not the\b": "use plain words",
+    r"\bof which day\b": "write `on which day`",
+}
+"""The same for pages."""
+GENERATED = [f"{name}.md" for name in "api commands conformance defects fields incidents policies rules".split()]
+CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`|<!-- Written by .*?<!-- End of", re.MULTILINE | re.DOTALL)
+ABOUT_MESSAGES = [r"` or `[^`]*` or `", r"\bjudged\b"]
 HELP = {"commands", "options.py"}
 """Modules with texts of `--help`, which docs/commands.md shows."""
 
@@ -90,3 +100,17 @@ def test_pages_of_rules() -> None:
 )
 def test_faults_are_found(text: str) -> None:
     assert len(find_faults(text)) == 1
+
+
+def test_pages_read_like_english() -> None:
+    """What people wrote: code is left out, and what docs/build_*.py writes."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(ROOT.glob("docs/*.md"))]
+    texts = {page.name: CODE.sub("", page.read_text("utf-8")) for page in pages if page.name not in GENERATED}
+    patterns = {pattern: advice for pattern, advice in PATTERNS.items() if pattern not in ABOUT_MESSAGES} | IN_PAGES
+
+    assert [
+        f"{name}: {advice}: {text[max(found.start() - 40, 0) : found.end() + 40]!r}"
+        for name, text in texts.items()
+        for pattern, advice in patterns.items()
+        for found in re.finditer(pattern, text)
+    ] == []
