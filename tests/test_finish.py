@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from moduletrees import list_nodes, parse_module
+from pagedata import PageData
 
 import jobgen
 from jobgen.api import lint_run
 from jobgen.check.rules import all_rules, rule_names
+from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.page.report import report
 from jobgen.model.finding import join_sentences
 from jobgen.pipeline import finish, lint_checks
 from jobgen.reports.environments import OF_CLUSTERS
@@ -288,6 +291,55 @@ def test_a_quota_that_is_exceeded_is_one_finding_with_the_place_of_every_quota(l
     assert "the quota of ClusterQueue `shared-dev`, `shared-prod` and `shared-staging`" in line
     [notes] = {each.related for each in result.findings if each.severity == "error"}
     assert {note.location.file for note in notes} >= {f"state/{env}/queues.yaml" for env in ENVIRONMENTS}
+
+
+OF_NAMESPACE = """\
+---
+apiVersion: v1
+kind: Namespace
+metadata: {{name: ml-{env}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: datasets, namespace: ml-{env}}}
+spec: {{accessModes: [ReadWriteMany], resources: {{requests: {{storage: 1Gi}}}}}}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {{name: gpus-{env}, namespace: ml-{env}}}
+spec: {{hard: {{requests.nvidia.com/gpu: 4}}}}
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {{name: limits-{env}, namespace: ml-{env}}}
+spec: {{limits: [{{type: Container, max: {{memory: 8Gi}}}}]}}
+"""
+RULES_OF_NAMESPACE = ("exceeds-limit-range", "exceeds-quota", "unknown-reference")
+
+
+def test_claims_quotas_and_limits_are_one_finding_wherever_they_are_shown(tmp_path, lint_queued):
+    lint_queued("train", 8)
+    for env in ENVIRONMENTS:
+        (tmp_path / "state" / env / "namespace.yaml").write_text(OF_NAMESPACE.format(env=env))
+    claim = "volumes: {data: {persistentVolumeClaim: {claimName: dataset}, mountPath: /data}}"
+    (tmp_path / "jobs/queued.yaml").write_text((tmp_path / "jobs/queued.yaml").read_text() + f"  {claim}\n")
+    result = jobgen.lint(tmp_path)
+
+    # In a text, and in the words of JSON, which has a finding for each environment.
+    own = [each for each in result.findings if each.rule in RULES_OF_NAMESPACE]
+    lines = [
+        line for line in result.to_text().splitlines() if line.endswith(tuple(f"[{r}]" for r in RULES_OF_NAMESPACE))
+    ]
+    assert [line.rpartition(" (in ")[2].partition(")")[0] for line in lines] == ["dev, prod, staging"] * 3
+    assert len({(each.rule, each.message) for each in own}) == len(lines)
+    assert len(own) == 9
+
+    # On the page, of which the rows of one entry are shown as one, and in an editor.
+    rows = [row for row in PageData(report(tmp_path).data).table("findings") if row["rule"] in RULES_OF_NAMESPACE]
+    assert (len(rows), len({row["entry"] for row in rows})) == (9, 3)
+    shown = WorkspaceLinter(tmp_path).lint({}, lambda *_: None).findings["jobs/queued.yaml"]
+    words = {(each.rule, each.message) for each in shown.all if each.rule in RULES_OF_NAMESPACE}
+    assert words == {(each.rule, each.message) for each in own}
 
 
 def test_quotas_of_other_sizes_stay_apart(lint_queued):

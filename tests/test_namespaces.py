@@ -592,7 +592,7 @@ def test_one_finding_for_objects_that_exceed_a_quota_together(tmp_path):
     repository(tmp_path, jobs__quota=hard, **jobs)
     message = (
         "4 objects take `8` together (`a` `2`, `b` `2`, `c` `2` and 1 more) of `pods`, but quota `q` of namespace `ml`"
-        " (jobs/quota.yaml:4) allows `4`; request less, or raise the quota"
+        " allows `4`; request less, or raise the quota"
     )
     assert found(tmp_path, "exceeds-quota") == [("jobs/a.yaml:3", "error", "exceeds-quota", message)]
     repository(tmp_path, jobs__d=job.replace("NAME", "d").replace("2", "7"))

@@ -35,7 +35,7 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import format_amount
-from jobgen.model.data import Node, location_of, untraced, value_of
+from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.lazy_re import may_mention
 from jobgen.model.limits import (
@@ -607,8 +607,6 @@ def _describe_excess(excess: Excess) -> Violation:
         return f"`{format_amount(excess.resource, milli)}`"
 
     namespace, name = name_object(excess.quota)[1], show_name(excess.quota)
-    place = location_of(excess.hard)
-    where = f" ({place.file}:{place.line})" if place else ""
     members: list[tuple[Any, int]] = [*excess.takers]
     if len(members) == 1:
         taken = f"{members[0][0].identity.kind} `{members[0][0].identity.name}` takes {show(excess.total)}"
@@ -620,7 +618,7 @@ def _describe_excess(excess: Excess) -> Violation:
     certain = sum(milli for member, milli in members if not member.is_queued or len(members) == 1)
     severity = None if certain > (to_milli(excess.hard) or 0) else WARNING
     owner = f" of namespace `{namespace}`" if namespace else ""
-    message = f"{taken} of `{excess.resource}`, but quota `{name}`{owner}{where} allows"
+    message = f"{taken} of `{excess.resource}`, but quota `{name}`{owner} allows"
     message += f" `{value_of(excess.hard)}`; request less, or raise the quota"
     related = ((excess.hard, f"quota `{name}`"),)
     return Violation(None, message, related, severity, evidence=(namespace, name, excess.resource))
