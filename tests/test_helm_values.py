@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from helm_charts import HELM, METADATA, SERVICE, WITHOUT_HELM, below, needs_helm, write_files
+from helm_charts import GOOD, HELM, METADATA, SERVICE, WITHOUT_HELM, below, needs_helm, write_files
 from test_helm import lint
 
 from jobgen.features.helm.charts import Chart
@@ -287,3 +287,69 @@ def test_a_key_that_is_there_twice_is_named_on_both_lines(tmp_path: Path) -> Non
 
     assert (found["rule"], found["file"], found["line"]) == ("duplicate-key", "charts/web/templates/service.yaml", 8)
     assert [(each["file"], each["line"]) for each in found["related"]] == [("charts/web/templates/service.yaml", 7)]
+
+
+def lint_values(folder: Path, files: dict[str, str]) -> list[tuple[str, str, str, int]]:
+    found = lint(write_files(folder, {**GOOD, **files}))["findings"]
+    return [(each["rule"], each["severity"], each["file"], each["line"]) for each in found]
+
+
+def test_what_a_template_of_another_chart_gets_may_be_read(tmp_path: Path) -> None:
+    remote = f"{METADATA}dependencies: [{{name: base, version: 1.0.0, repository: 'https://127.0.0.1:9'}}]\n"
+    values = "port: 80\nimage: a\nreplicas: 2\nprot: 81\n"
+    files = {"Chart.yaml": remote, "values.yaml": values, "templates/a.yaml": '{{ include "base.all" . }}\n'}
+    found = [each for each in lint_values(tmp_path, files) if each[0] == "unread-value"]
+    assert found == []
+
+    files |= {"values.yaml": values.replace("port: 80\n", "")}
+    found = [each for each in lint_values(tmp_path, files) if each[0] == "unread-value"]
+    assert found == [("unread-value", "warning", "values.yaml", 3)]
+
+
+def test_a_key_of_values_that_yaml_reads_as_another_is_named_as_it_is_written(tmp_path: Path) -> None:
+    report = lint(write_files(tmp_path, {**GOOD, "values.yaml": "port: 80\non: a\n"}))
+
+    [found] = [each for each in report["findings"] if each["rule"] == "unread-value"]
+    assert found["severity"] == "warning"
+    assert "reads `on` as `true`" in found["message"]
+
+
+def test_a_key_that_is_set_twice_in_values_is_a_warning(tmp_path: Path) -> None:
+    assert lint_values(tmp_path, {"values.yaml": "port: 80\nport: 81\n"}) == [
+        ("duplicate-key", "warning", "values.yaml", 2)
+    ]
+
+
+SECRET = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: a}
+stringData:
+  user: a
+{{- if .Values.token }}
+  token: {{ .Values.token }}
+{{- end }}
+"""
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec:
+  containers:
+    - name: a
+      image: registry.example.com/a:1
+      env:
+        - {name: A, valueFrom: {secretKeyRef: {name: a, key: KEY}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [("user", []), ("token", [("unjudged-variable", "info")]), ("tokn", [("unknown-reference", "error")])],
+)
+def test_a_key_that_is_written_if_a_value_is_set_is_no_error(
+    tmp_path: Path, key: str, expected: list[tuple[str, str]]
+) -> None:
+    files = {"templates/secret.yaml": SECRET, "templates/pod.yaml": POD.replace("KEY", key)}
+
+    assert [each[:2] for each in lint_values(tmp_path, files)] == expected

@@ -26,7 +26,7 @@ from jobgen.model.builtin_rules import UNJUDGED_CHART_RULES
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.recognize import OBJECT, SORTS
+from jobgen.recognize import OBJECT, SORTS, VALUES_FILE
 from jobgen.recognize.kustomize_files import settle_generated
 from jobgen.recognize.survey import STATED, Correction, Survey, report_variables, survey_files
 from jobgen.recognize.tree import ChartOptions, list_folders
@@ -177,7 +177,8 @@ def settle_findings(
     from jobgen.recognize.repeated_advice import say_once
 
     known, tree = set(findings), survey.tree
-    certain = leave_out_gated(list(settle_generated(leave_open(findings, tree), tree)), tree)
+    read = [_as_values(each) if _is_in_values(each, survey) else each for each in findings]
+    certain = leave_out_gated(list(settle_generated(leave_open(read, tree), tree)), tree)
     certain = settle_old_versions(leave_out_resolved(certain, tree), tree)
     mild = soften(report_variables(certain, tree), tree, is_jobs_repository=is_jobs_repository)
     found = say_once(mild, tree, is_jobs_repository=is_jobs_repository)
@@ -190,6 +191,20 @@ def settle_findings(
     if not is_strict:
         return settled
     return [each._replace(severity=Severity.ERROR) if _is_unjudged(each) else each for each in settled]
+
+
+def _is_in_values(finding: Finding, survey: Survey) -> bool:
+    """Return True for a key that is set twice in the values of a chart."""
+    if finding.rule != "duplicate-key":
+        return False
+    taken = survey.taken.get(finding.location.file)
+    return taken is not None and taken.sort is VALUES_FILE
+
+
+def _as_values(finding: Finding) -> Finding:
+    """Return a finding about the text of values: helm accepts what Kubernetes would refuse."""
+    message = "this key is set twice in one mapping, and helm keeps only the last one; remove one"
+    return finding._replace(severity=Severity.WARNING, message=message)
 
 
 def _is_unjudged(finding: Finding) -> bool:

@@ -45,7 +45,7 @@ def run(request: RunRequest) -> RunResult:
     layers = load_layers(request)
     files = find_results(request, layers)
     first = _select_first(files)
-    shared = [*first.duplicates, *_find_across(files)]
+    shared = [*first.duplicates, *_select_built(_find_across(files), files)]
     return _finish(files, first, shared)
 
 
@@ -171,6 +171,21 @@ def _select_first(files: FileResults) -> _First:
             for finding in first.duplicates[known:]:
                 first.left_out.append(LeftOut(entry.path, made.env, (made.identity.name,), (finding,)))
     return first
+
+
+def _select_built(findings: list[Finding], files: FileResults) -> list[Finding]:
+    """Return findings about several objects, those in the files of a chart as the chart reports them."""
+    if not findings:
+        return findings
+    selected: list[Finding] = []
+    for entry, part in zip(files.request.files.entries, files.parts, strict=True):
+        own = [each for each in findings if entry.build is not None and entry.build.owns(each.location.file)]
+        made = {each.identity for each in part.made} if own else set()
+        own = [each for each in own if each.object in made]
+        if own and entry.build is not None:
+            selected += entry.build.select(own)
+            findings = [each for each in findings if each not in own]
+    return [*findings, *selected]
 
 
 def _find_across(files: FileResults) -> list[Finding]:

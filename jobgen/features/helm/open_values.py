@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from jobgen.features.helm.template_text import ANY_ITEM, ANY_KEY, Path
 from jobgen.features.helm.uses import Use, split_path
-from jobgen.features.helm.value_reads import Read, read_values
+from jobgen.features.helm.value_reads import Place, Read, read_values
 from jobgen.features.helm.value_tree import ValueTree
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.recognize.survey import RULE
 
 _MAX_RELATED = 5
+_REFERENCE = "unknown-reference"
 
 
 def settle_open_values(use: Use, findings: Sequence[Finding]) -> list[Finding]:
@@ -53,7 +54,21 @@ class _OpenValues:
         path = self._templates.get(finding.location.file)
         if path is None or finding.object is None:
             return ""
-        reads = sorted(read_values(self.use.chart).find_all((path, finding.location.line)))
+        found = self._find_at((path, finding.location.line))
+        if not found and finding.rule == _REFERENCE:
+            found = next(filter(None, map(self._find_at, self._list_entries(finding))), "")
+        return found
+
+    def _list_entries(self, finding: Finding) -> Iterator[Place]:
+        """Yield the lines of the object that a finding refers to, which write an entry that it lacks."""
+        for each in finding.related:
+            path = self._templates.get(each.location.file, "")
+            for number, line in enumerate(self.use.chart.templates.get(path, "").split("\n"), 1):
+                if line.partition(":")[0].strip(" \"'") in finding.values:
+                    yield path, number
+
+    def _find_at(self, place: Place) -> str:
+        reads = sorted(read_values(self.use.chart).find_all(place))
         is_set = (each for each in reads for other in self._set if _is_part(each.name, other))
         found = next(is_set, None)
         direct = [each for each in reads if each.is_direct and ANY_KEY not in each.path]

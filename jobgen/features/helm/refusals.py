@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from jobgen.features.helm.charts import METADATA, VALUES, is_archive
-from jobgen.features.helm.template_text import ANY_ITEM, ANY_KEY, Path, list_mentions
+from jobgen.features.helm.template_text import ANY_ITEM, ANY_KEY, DEFINED, Path, list_mentions
 from jobgen.features.helm.uses import Use
 from jobgen.features.helm.value_reads import Place, Read, read_values
 from jobgen.features.helm.value_tree import ValueTree
@@ -38,7 +38,6 @@ _REFUSED = lazy_pattern(
 _NIL = lazy_pattern(r"nil pointer evaluating [^.]*\.(\S+)")
 _CONTEXT = lazy_pattern(r"\.(?:Chart|Release|Capabilities|Template|Files)\b")
 _AT_PATH = lazy_pattern(r"at <([^<>]*)>: ")
-_DEFINED = lazy_pattern(r"\{\{-?\s*(?:define|block)\s+[\"`]([^\"`\n]+)[\"`]")
 _CALLS = lazy_pattern(r"\A(?:error calling (?:include|tpl): )+")
 _VALUES = lazy_pattern(r"\.Values((?:\.\w+)+)")
 _MAX_MESSAGE = 300
@@ -190,7 +189,7 @@ def _find_unread(use: Use) -> Finding | None:
 
 def _report_undefined(use: Use, refusal: Refusal, at: Location) -> Finding:
     """Report a named template that no chart defines: one with a similar name was meant."""
-    defined = {name for text in use.chart.templates.values() for name in _DEFINED.findall(text)}
+    defined = {name for text in use.chart.templates.values() for name in DEFINED.findall(text)}
     meant = find_meant(refusal.undefined, sorted(defined))
     hint = f"; did you mean `{meant}`?" if meant else ""
     if use.is_definite or meant:

@@ -203,6 +203,8 @@ def list_output_lines(template: Template) -> set[int]:
     return {*texts, *(template.line_at(action.start) for action in template.actions if not action.keyword)}
 
 
+DEFINED = lazy_pattern(r"\{\{-?\s*(?:define|block)\s+[\"`]([^\"`\n]+)[\"`]")
+"""The name of a named template, where it is defined."""
 _ANY_VALUES = lazy_pattern(r"\bValues\b((?:\.\w+)*)")
 
 

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from jobgen.features.helm.charts import VALUES, Chart, is_crd
+from jobgen.features.helm.charts import VALUES, Chart, is_crd, is_template
 from jobgen.features.helm.subcharts import Subchart, list_charts, list_subcharts
-from jobgen.features.helm.template_text import ANY_ITEM, ANY_KEY, Path, list_mentions
+from jobgen.features.helm.template_text import ANY_ITEM, ANY_KEY, DEFINED, Path, list_mentions
 from jobgen.features.helm.uses import Use, Values
 from jobgen.k8s.nodes import as_text
-from jobgen.model.data import Location, location_of, value_of
+from jobgen.model.data import Location, TracedKey, location_of, value_of
 from jobgen.model.finding import Finding, Related, Severity, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant, may_mean
@@ -27,6 +27,7 @@ _MAX_KEYS = 500
 _NEAR = 2
 """By how many letters names that are meant for each other differ in length, without separators."""
 _WORD = lazy_pattern(r"[.\"]([a-z]\w*)")
+_INCLUDED = lazy_pattern(r"\b(?:include|template)\s+[\"`]([^\"`\n]+)[\"`]")
 _MAX_NAMED = 3
 """How many other places a finding names."""
 
@@ -49,6 +50,8 @@ class _Unread(NamedTuple):
     is_null: bool
     is_empty: bool
     beside: frozenset[str]
+    written: str = ""
+    """The key as it is written, if YAML reads it as something else."""
 
 
 def find_unread(chart: Chart, uses: Sequence[Use], shared: Collection[str]) -> list[Finding]:
@@ -69,12 +72,27 @@ def find_unread(chart: Chart, uses: Sequence[Use], shared: Collection[str]) -> l
     for each in files:
         for key, holder, path in islice(_list_unread(_read_data(each), reads, below, ()), _MAX_FOUND):
             place, value = location_of(key) or Location(each.file.path), value_of(holder[key])
-            unread = _Unread(place, value is None, value in (None, "", False, {}, []), frozenset(map(str, holder)))
+            beside, is_empty = frozenset(map(str, holder)), value in (None, "", False, {}, [])
+            unread = _Unread(place, value is None, is_empty, beside, key.written if type(key) is TracedKey else "")
             found.setdefault(path, []).append(unread)
+    if chart.missing and _includes_elsewhere(chart):
+        # What a template of another place gets, it may read whatever its name is.
+        found = {
+            path: each
+            for path, each in found.items()
+            if find_meant(path[-1], _list_free(below.get(path[:-1], ()), each))
+        }
     reported = [
         _report(path, sorted(below.get(path[:-1], ())), several) for path, several in islice(found.items(), _MAX_FOUND)
     ]
     return [*reported, *_find_misspelled(chart, files, frozenset(found))]
+
+
+def _includes_elsewhere(chart: Chart) -> bool:
+    """Return True if a template includes one that is not here, which may read any value."""
+    texts = [content.decode("utf-8", "replace") for path, content in chart.files.items() if is_template(path)]
+    defined = {name for text in texts for name in DEFINED.findall(text)}
+    return any(name not in defined for text in texts for name in _INCLUDED.findall(text))
 
 
 def _find_misspelled(chart: Chart, files: Sequence[Values], known: Collection[Path]) -> Iterator[Finding]:
@@ -226,9 +244,12 @@ def _report(path: Path, known: list[str], unread: Sequence[_Unread]) -> Finding:
         # `version` beside no `tag`.
         other = ".".join((*path[:-1], *free))
         hint = f"; rename it if it is meant for `{other}`, which the templates read and nothing sets, or remove it"
+    written = unread[0].written
+    if written:
+        hint = f"; YAML reads `{written}` as `{path[-1]}`, so quote it"
     message = f"`{'.'.join(path).replace(f'.{ANY_ITEM}', ANY_ITEM)}` is read by no template of the chart{also}{hint}"
     is_setting = path[-1] in _SETTINGS and not all(each.is_empty for each in unread)
     is_faulty = bool(meant and not all(each.is_null for each in unread)) or is_setting
-    severity = Severity.WARNING if is_faulty else Severity.INFO
+    severity = Severity.WARNING if is_faulty or written else Severity.INFO
     related = tuple(Related(place, "the same") for place in places[1 : _MAX_NAMED + 1])
     return Finding(RULE, "gitops", severity, message, places[0], related=related)
