@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names, check_severity
 from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import LintRequest, LintRun, open_judge
+from jobgen.engine.inputs import record
 from jobgen.engine.store import Store
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
@@ -226,8 +227,9 @@ def lint_request(
     if since:
         from jobgen.api.since import lint_since, set_day
 
-        request = set_day(request, since)
-        linted = lint_since(request, since, store, lambda each: _lint_all(each, store, is_compared=True)).new
+        with record():  # what Git says is asked once
+            request = set_day(request, since)
+            linted = lint_since(request, since, store, lambda each: _lint_all(each, store, is_compared=True)).new
     else:
         linted = _lint_all(request, store, is_compared=False)
         if request.judge:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jobgen.api.errors import UsageError
-from jobgen.engine.inputs import MISSING
+from jobgen.engine.inputs import MISSING, record
 from jobgen.model.lazy_re import may_mention
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.file_result import SameFiles
@@ -271,9 +271,10 @@ def open_judge(request: LintRequest, revision: str) -> Iterator[LintRequest]:
         yield request
         return
     try:
-        commit = git.resolve_commit(request.directory, revision)
-        with open_commit(root, commit) as base, layout.judged_by(root, base):
-            yield request._replace(judge=commit)
+        with record():  # what Git says is asked once, also by a comparison
+            commit = git.resolve_commit(request.directory, revision)
+            with open_commit(root, commit) as base, layout.judged_by(root, base):
+                yield request._replace(judge=commit)
     except git.GitError as error:
         raise UsageError(str(error)) from error
 

@@ -114,10 +114,17 @@ def find_work_tree(folder: Path) -> Path | None:
 
 def find_prefix(folder: Path) -> str:
     """The path from the top of the work tree to a folder; empty at the top."""
-    prefix = _ask(folder, "rev-parse", "--show-prefix")
-    if prefix is None:
+    prefix = _read_prefix(str(folder))
+    if not prefix:
         raise GitError(_NO_REPOSITORY)
-    return prefix.rstrip("/")
+    return prefix.strip("/")
+
+
+@slow_probe
+def _read_prefix(folder: str) -> str:
+    """Return the path from the top of the work tree with a slash in front; empty outside of one."""
+    prefix = _ask(Path(folder), "rev-parse", "--show-prefix")
+    return "" if prefix is None else f"/{prefix}"
 
 
 def find_ignored(folder: Path, paths: Sequence[str]) -> list[str]:
@@ -200,13 +207,13 @@ def resolve_commit(folder: Path, revision: str) -> str:
     """Resolve a revision to a commit; warn if it is the name of a tag and of a branch."""
     if revision.startswith("-") or "\0" in revision:
         raise GitError(f"`{revision}` is not a revision; name a branch, a tag or a commit")
-    done = _run(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
-    if done is None:
+    commit, _, ambiguous = _read_commit(f"{revision}\0{folder}").partition(" ")
+    if commit and ambiguous:
+        _warn_of_names(folder, revision)
+    if commit:
+        return commit
+    if not read_version():
         raise GitError("git is not on PATH, and is needed to read revisions; install it")
-    if done.returncode == 0:
-        if b" is ambiguous." in done.stderr:
-            _warn_of_names(folder, revision)
-        return done.stdout.decode().strip()
     if find_work_tree(folder) is None:
         raise GitError(_NO_REPOSITORY)
     if is_shallow(folder):
@@ -215,6 +222,16 @@ def resolve_commit(folder: Path, revision: str) -> str:
             "or `fetch-depth: 0` in CI"
         )
     raise GitError(f"there is no revision `{revision}`; `git branch --all` and `git log` list them")
+
+
+@slow_probe
+def _read_commit(argument: str) -> str:
+    """Return the commit that a revision names, with ` ambiguous` behind it if it names several; empty if none."""
+    revision, _, folder = argument.partition("\0")
+    done = _run(Path(folder), "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    if done is None or done.returncode:
+        return ""
+    return done.stdout.decode().strip() + (" ambiguous" if b" is ambiguous." in done.stderr else "")
 
 
 @cache
