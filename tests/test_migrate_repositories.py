@@ -188,6 +188,21 @@ def test_what_one_environment_sets_for_the_old_kind_is_refused(tmp_path):
     assert b"overlays/prod/overlay.yaml:7: `image` would not apply to a Job; add `Job` to `match.kinds`" in done.stderr
 
 
+def test_pods_that_one_environment_changes_are_counted_in_the_runtime(tmp_path):
+    change = "{spec: {pytorchReplicaSpecs: {Worker: {template: {spec: {priorityClassName: high}}}}}}"
+    prod = f"  extends: [base]\n  patches: [{{match: {{names: [bert]}}, manifest: {change}}}]\n"
+    base = "  cluster: {platforms: [kubeflow, trainer], operators: {trainer: 2.2.0}}\n"
+    text = job("bert").partition("  roles")[0] + "  replicas: 4\n"
+    write(tmp_path, {"base": base, "dev": "  extends: [base]\n", "prod": prod}, bert=text)
+    done = jobgen(tmp_path, "migrate", "--all", "--to", "trainer", "--write")
+    _, runtime = render(tmp_path, "prod")
+    jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+
+    assert (done.returncode, b" 0 lost, " in done.stderr) == (0, True), done.stderr
+    assert [each.get("replicas", 1) for each in jobs] == [1, 3]
+    assert jobs[1]["template"]["spec"]["template"]["spec"]["priorityClassName"] == "high"
+
+
 def test_nothing_is_written_where_the_platform_is_missing(tmp_path):
     before = write(tmp_path, {"dev": KUBEFLOW, "prod": BOTH}, bert=job("bert"))
     done = jobgen(tmp_path, "migrate", "bert", "--to", "kubernetes", "-o", "jobs", "--force", *ACCEPT)

@@ -29,9 +29,12 @@ def fold_roles(draft: Draft) -> None:
     notes = [note for note in draft.notes if note.field[0] != "roles" or note.change == "check"]
     roles: dict[str, Any] = draft.spec.get("roles") or {}
     if all(set(role or {}) <= {"replicas"} for role in roles.values()) and _is_implied(draft, roles):
+        total, runtime = draft.spec.get("replicas"), draft.surroundings.runtime
         draft.spec["replicas"] = count_replicas(draft)
         draft.spec.pop("roles", None)
         draft.notes[:] = notes
+        if runtime is not None and draft.spec["replicas"] != total:
+            draft.note(("replicas",), "moved", f"the other pods are in the runtime `{runtime.name}` now")
         return
     draft.note(("replicas",), "changed", f"its {_join(roles)} are written out now")
 
