@@ -35,8 +35,8 @@ IN_PAGES = {
     r"\bof which day\b": "write `on which day`",
 }
 """The same for pages."""
-GENERATED = [f"{name}.md" for name in "api commands conformance defects fields incidents policies rules".split()]
-CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`|<!-- Written by .*?<!-- End of", re.MULTILINE | re.DOTALL)
+GENERATED = [f"{name}.md" for name in "api commands conformance defects incidents policies rules".split()]
+CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 ABOUT_MESSAGES = [r"` or `[^`]*` or `", r"\bjudged\b"]
 HELP = {"commands", "options.py"}
 """Modules with texts of `--help`, which docs/commands.md shows."""
