@@ -195,6 +195,32 @@ def test_misspelled_kind_is_an_error(tmp_path):
     assert (severity, message) == ("error", "`kind` is `broker`, and must be `Broker`")
 
 
+@pytest.mark.parametrize(
+    ("written", "kind", "meant"),
+    [
+        ("cert-manager.oi/v1", "Certificate", "cert-manager.io/v1"),
+        ("monitoring.coreos.co/v1", "ServiceMonitor", "monitoring.coreos.com/v1"),
+        ("serving.kserve.com/v1beta1", "InferenceService", "serving.kserve.io/v1beta1"),
+        ("kueue.x-k8s/v1beta2", "ClusterQueue", "kueue.x-k8s.io/v1beta2"),
+        ("trainer.kubeflow.com/v1alpha1", "TrainJob", "trainer.kubeflow.org/v1alpha1"),
+        ("rbac.authorization.k8s/v1", "Role", "rbac.authorization.k8s.io/v1"),
+        ("example.com/v1", "Certificate", ""),
+        ("cert-manager.oi/v1", "Widget", ""),
+        ("ray.com/v1", "RayJob", ""),
+        ("training.kubedl.io/v1alpha1", "PyTorchJob", ""),
+    ],
+)
+def test_a_group_with_a_slip_is_an_error(tmp_path, written, kind, meant):
+    text = f"apiVersion: {written}\nkind: {kind}\nmetadata: {{name: a}}\n"
+    [(severity, rule, message)] = lint(tmp_path, text, infos=True)
+
+    if meant:
+        assert (severity, rule) == ("error", "old-api-version")
+        assert message == f"no API server has the group of `{written}`; did you mean `{meant}`?"
+    else:
+        assert rule == "missing-schema"
+
+
 def test_kind_whose_crd_may_have_no_fields_has_warnings(tmp_path):
     text = "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: a}\nspec: {entrypiont: a}\n"
 

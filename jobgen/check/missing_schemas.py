@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from jobgen.check.admission.names import is_dns_subdomain
 from jobgen.model.limits import MAX_COMPARED
 from jobgen.model.suggest import find_closest
-from jobgen.schema.shipped_kinds import is_shipped_kind, list_shipped_kinds
+from jobgen.repo.shipped import list_shipped_schemas
+from jobgen.schema.shipped_kinds import is_shipped_kind, list_shipped_kinds, list_versions
 
 _CLOSE_KIND = 0.9
 
@@ -25,14 +26,18 @@ def _list_known_kinds() -> tuple[Mapping[str, set[str]], Mapping[str, set[str]]]
     return by_group, by_kind
 
 
+@lru_cache(maxsize=256)
+def _list_foreign_groups(kind: str) -> list[str]:
+    """Return the groups of other operators that have a kind."""
+    return [group for group in list_shipped_schemas("foreign") if any(list_versions(f"{group}/v1", kind))]
+
+
 def find_misspelled(api_version: str, kind: str) -> tuple[str, str, str] | None:
     """Return what is wrong with a kind or a group that resembles a known one, the field at fault and the right value.
 
-    Operators that run jobs have no kinds but those that are known, and no other group has a name like theirs.
+    Operators that run jobs have no kinds but those that are known, and no other group with their kinds has a name like
+    theirs. The same holds of the groups of other operators.
     """
-    # Imported late: most kinds have a schema.
-    from jobgen.model.meant import count_changes
-
     group, _, version = api_version.rpartition("/")
     by_group, by_kind = _list_known_kinds()
     if group in by_group:
@@ -40,13 +45,28 @@ def find_misspelled(api_version: str, kind: str) -> tuple[str, str, str] | None:
         close = find_closest(kind, sorted(names), _CLOSE_KIND)
         is_other = version in names and close not in ("", kind)
         return (f"`{group}` has no kind `{kind}`; did you mean `{close}`?", "kind", close) if is_other else None
-    groups = [each for each in by_kind.get(kind, ()) if "." in each]
     plain = group.strip(_QUOTES).lower()
-    near = next((each for each in groups if len(plain) <= MAX_COMPARED and count_changes(plain, each) <= 1), "")
+    groups = [each for each in by_kind.get(kind, ()) if "." in each]
+    groups += [each for each in _list_foreign_groups(kind) if each != group]
+    near = next((each for each in groups if len(plain) <= MAX_COMPARED and _is_near(plain, each)), "")
     if not near:
         return None
     right = f"{near}/{version.strip(_QUOTES).lower()}"
     return f"no API server has the group of `{api_version}`; did you mean `{right}`?", "apiVersion", right
+
+
+def _is_near(group: str, known: str) -> bool:
+    """Return True for a group with one slip, and for one whose last part is another or is missing."""
+    # Imported late: most kinds have a schema.
+    from jobgen.model.meant import count_changes
+
+    name, _, end = known.rpartition(".")
+    is_of_another_end = "." in name and end in _ENDS and group in (name, *(f"{name}.{other}" for other in _ENDS))
+    return is_of_another_end or count_changes(group, known) <= 1
+
+
+_ENDS = ("com", "dev", "io", "net", "org", "sh")
+"""The ends of names that people mistake for each other."""
 
 
 # The versions that the kinds of operators once had, in releases that jobgen does not know.
