@@ -170,6 +170,7 @@ def test_decisions_come_after_the_findings_and_only_when_no_request_waits(tmp_pa
     assert answers[-1].decisions["prod"]["PyTorchJob", "ml-prod", "bert"].decision == "admitted"
 
 
+@pytest.mark.stress
 def test_decisions_in_an_editor(tmp_path):
     folder = write(tmp_path / "repository", FILES)
     capabilities = {"workspace": {"codeLens": {"refreshSupport": True}}, "textDocument": {"codeLens": {}}}

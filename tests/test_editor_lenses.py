@@ -185,6 +185,7 @@ def test_diff_shows_only_that_a_secret_changed():
     assert [line for line in changed if line[0] in "+-"] == ["-      value:", "+      value:"]
 
 
+@pytest.mark.stress
 def test_lenses_and_rendered_documents_in_an_editor(tmp_path):
     folder = write(tmp_path / "repository", FILES)
     capabilities = {

@@ -153,6 +153,7 @@ def test_a_signal_while_files_are_written_leaves_each_old_or_new(
     assert subprocess.run([*check, "--check"], cwd=root, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.stress
 def test_a_signal_that_the_caller_ignores_stays_ignored(fleet: Path) -> None:
     """As with `nohup`."""
     session = Session(fleet, "lint", hangup=signal.SIG_IGN)

@@ -187,6 +187,7 @@ def measure_memory(pid):
     return total
 
 
+@pytest.mark.stress
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the processes of Linux")
 @pytest.mark.parametrize("seed", [1])
 def test_random_edits_end_with_the_findings_of_lint(tmp_path, stress, seed):

@@ -427,6 +427,7 @@ def test_the_page_shows_the_tree_of_cohorts(open_page, html, page):
     assert "lends at most 12" in find_queue(shown, "team-b").inner_text()
 
 
+@pytest.mark.stress
 def test_a_job_that_kueue_ignores_is_unmanaged(open_page, tmp_path):
     unmanaged = make_job("tf", "team-a", 1, 4, framework="tensorflow")
     shown = open_page(report(write(tmp_path, {**FILES, "jobs/tf.yaml": unmanaged})).page)

@@ -509,6 +509,7 @@ def test_browser_shows_flags_groups_and_lines_of_each_side(visit, project):
     assert f"{URL}/blob/{old}/jobs/gone.yaml#L1" in [each.get_attribute("href") for each in removed.locator("a").all()]
 
 
+@pytest.mark.stress
 def test_browser_filters_and_links_to_one_change(visit):
     page = visit("pull")
     page.keyboard.press("/")

@@ -79,6 +79,7 @@ def test_totals_follow_the_filters(visit):
     assert (count_jobs(page), total(page, "GPUs")) == ((120, 120), everything)
 
 
+@pytest.mark.stress
 def test_rows_are_ordered_by_name_gpus_pods_and_findings(visit):
     page = visit("fleet")
     for order, pattern in (("gpus", r"(\d+) GPU"), ("pods", r"(\d+) pod")):
@@ -156,6 +157,7 @@ def test_the_heat_map_sums_up_findings_and_the_trend(visit):
     assert re.fullmatch(r"[\w-]+, [\w()]+: \d+ findings?, \d+ new(, \d+ fixed)?", label)
 
 
+@pytest.mark.stress
 def test_a_cell_of_the_heat_map_filters_the_findings(visit):
     page = visit("fleet", "#/findings")
     cell = page.locator(".heat-cell a[aria-label^='mutable-image-tag, vision']")
@@ -266,6 +268,7 @@ def test_small_groups_and_jobs_become_others(visit):
     assert tiles == [["job", 500], ["job", 400], ["60 others", 60]]
 
 
+@pytest.mark.stress
 def test_every_chart_is_a_table_too(visit):
     page = visit("fleet", "#/gpus?by=namespace")
     page.wait_for_selector(".treemap a.tile")

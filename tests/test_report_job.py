@@ -127,6 +127,7 @@ def test_fields_of_lines_are_those_of_explain(visit, folder):
         assert expected
 
 
+@pytest.mark.stress
 def test_a_link_to_a_line_opens_it_with_all_layers(visit):
     page = visit("jobs", "#/job/bert?env=prod&diff=1")
     assert "prod" in "".join(texts(page, ".side-head"))

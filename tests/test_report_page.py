@@ -41,6 +41,7 @@ def route_of(page) -> str:
     return page.evaluate("location.hash")
 
 
+@pytest.mark.stress
 def test_filters_are_in_the_address_and_survive_a_reload(visit):
     page = visit("fleet")
     assert total(page, "jobs") == 120

@@ -103,6 +103,7 @@ def test_kubeconform_gets_the_schema_of_the_declared_operator(binary, tmp_path):
     assert [entry for entry in json.loads(out)["findings"] if entry["category"] in ("meta", "schema")] == []
 
 
+@pytest.mark.stress
 def test_since_gives_kubeconform_the_schemas_of_the_commit(binary, tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "schemas/kubeflow.org").mkdir(parents=True)
