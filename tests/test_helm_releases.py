@@ -407,3 +407,66 @@ def test_a_missing_file_of_a_parameter_has_no_advice_about_values_files(tmp_path
 
     assert found["rule"] == "gitops-path-missing"
     assert "ignoreMissing" not in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("files", "selected", "ports"),
+    [
+        ({"conf/a.yaml": "- {name: a, port: 80001}\n- {name: b, port: 80002}\n"}, "{path: conf/*}", ["80001", "80002"]),
+        ({"conf/a.json": '[{"name": "a", "port": 80001}]'}, "{path: conf/*}", ["80001"]),
+        ({"conf/a.yaml": "name: a\nport: 80001\n---\nname: b\nport: 80002\n"}, "{path: conf/*}", ["80001"]),
+        (
+            {"conf/a.yaml": "name: a\nport: 80001\n", "conf/b.yaml": "name: b\nport: 80002\n"},
+            "{path: conf/*}, {path: conf/b.yaml, exclude: true}",
+            ["80001"],
+        ),
+    ],
+    ids=["list", "json", "documents", "exclude"],
+)
+def test_files_of_a_generator(tmp_path: Path, files: dict[str, str], selected: str, ports: list[str]) -> None:
+    text = f"""\
+apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {{name: set, namespace: argocd}}
+spec:
+  generators: [{{git: {{repoURL: https://github.com/example/gitops, revision: HEAD, files: [{selected}]}}}}]
+  template:
+    metadata: {{name: '{{{{name}}}}'}}
+    spec:
+      project: default
+      destination: {{server: https://kubernetes.default.svc, namespace: ml}}
+      source:
+        repoURL: https://github.com/example/gitops
+        path: charts/web
+        helm: {{parameters: [{{name: port, value: '{{{{port}}}}'}}]}}
+"""
+    root = init_repository(write_files(tmp_path, {**CHART, **files, "set.yaml": text}))
+    found = [each for each in lint(root)["findings"] if each["rule"] == "invalid-port"]
+
+    assert [port for each in found for port in ports if f"`{port}`" in each["message"]] == ports
+    assert len(found) == len(ports)
+
+
+SOURCE = """\
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: flux-system, namespace: flux-system}
+spec: {interval: 1h, url: https://github.com/example/gitops, ref: {branch: main}}
+---
+"""
+
+
+def test_a_chart_that_is_not_there_is_one_error(tmp_path: Path) -> None:
+    root = init_repository(write_files(tmp_path, CHART))
+    found = lint(write_files(root, {"app.yaml": SOURCE + RELEASE.replace("/web", "/wbe")}), "app.yaml")["findings"]
+
+    assert [(each["rule"], each["severity"]) for each in found] == [("gitops-path-missing", "error")]
+
+
+def test_values_of_flux_that_are_a_text_are_ignored_by_it(tmp_path: Path) -> None:
+    root = init_repository(write_files(tmp_path, CHART))
+    text = f"{SOURCE}{RELEASE}  values: |\n    port: 80001\n"
+    found = [each for each in lint(write_files(root, {"app.yaml": text}))["findings"] if each["severity"] != "info"]
+
+    assert [(each["rule"], each["severity"], each["line"]) for each in found] == [("unread-value", "warning", 15)]
+    assert "Flux ignores" in found[0]["message"]

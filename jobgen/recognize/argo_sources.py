@@ -171,15 +171,22 @@ def _may_match(selector: Mapping[str, Any], parameters: Parameters) -> bool:
 def _generate_from_list(_: GitOpsTree, listed: Mapping[str, Any]) -> list[Parameters]:
     elements = as_list(listed.get("elements"))
     if "elementsYaml" in listed:
-        text = as_text(listed["elementsYaml"]).strip()
-        # A list by itself is no document here.
-        document = f"elements: {text}" if text.startswith("[") else f"elements:\n{text}"
-        read = [] if is_open(text) else read_shared(document.encode("utf-8", "surrogatepass"), "").documents
-        found = read[0].data.get("elements") if len(read) == 1 else None
-        if not isinstance(found, list):
+        text = as_text(listed["elementsYaml"])
+        found = None if is_open(text) else _read_list(text)
+        if found is None:
             return [{}]
         elements = [*elements, *found]
     return [{**dict(_flatten("", each)), _WHOLE: ""} for each in map(as_mapping, elements)]
+
+
+def _read_list(text: str) -> list[Any] | None:
+    """Return the items of a text that is a list; None if it is none."""
+    bare = text.strip().removeprefix("---").strip()
+    # A list by itself is no document here.
+    document = f"elements: {bare}" if bare.startswith("[") else f"elements:\n{bare}"
+    read = read_shared(document.encode("utf-8", "surrogatepass"), "").documents
+    found = read[0].data.get("elements") if len(read) == 1 else None
+    return found if isinstance(found, list) else None
 
 
 def _combine(tree: GitOpsTree, matrix: Mapping[str, Any]) -> list[Parameters]:
@@ -217,7 +224,7 @@ def _generate_from_git(tree: GitOpsTree, git: Mapping[str, Any]) -> list[Paramet
     if not tree.may_be_own(as_text(git.get("repoURL"))):
         return [{}]
     directories = [as_mapping(each) for each in as_list(git.get("directories"))]
-    files = [as_text(as_mapping(each).get("path")) for each in as_list(git.get("files"))]
+    files = [as_mapping(each) for each in as_list(git.get("files"))]
     above = f"{tree.around.above}/" if tree.around.above else ""
     paths = [f"{above}{path}" for path in tree.around.paths if not path.startswith("../")]
     values = dict(_flatten("values", untraced(as_mapping(git.get("values")))))
@@ -229,13 +236,25 @@ def _generate_from_git(tree: GitOpsTree, git: Mapping[str, Any]) -> list[Paramet
         for folder in folders:
             if any(match(folder) for match in wanted) and not any(match(folder) for match in refused):
                 found.append({**_describe(folder), **values, _WHOLE: ""})
-    for pattern in files:
+    left_out = [_match(as_text(each.get("path"))) for each in files if value_of(each.get("exclude"))]
+    for pattern in (as_text(each.get("path")) for each in files if not value_of(each.get("exclude"))):
         for path in filter(_match(pattern), paths):
-            local = tree.find_path(path)
-            for document in read_shared(tree.read(local or path).content, path).documents:
-                own = dict(_flatten("", untraced(document.data)))
-                found.append({**own, **_describe(posixpath.dirname(path)), **values, _WHOLE: ""})
+            if not any(match(path) for match in left_out):
+                content = tree.read(tree.find_path(path) or path).content
+                described = {**_describe(posixpath.dirname(path)), **values}
+                found += ({**own, **described, **whole} for own, whole in _read_parameters(content, path))
     return [{key: _replace(value, each) for key, value in each.items()} for each in found]
+
+
+def _read_parameters(content: bytes, path: str) -> Iterator[tuple[Parameters, Parameters]]:
+    """Yield the parameters of a file, those of each item if it is a list, and whether they are all that are known."""
+    documents = read_shared(content, path).documents
+    # Argo CD reads the first document.
+    items = [each.data for each in documents[:1]] or _read_list(content.decode("utf-8", "replace"))
+    if items is None:
+        yield {}, {}
+    for item in items or ():
+        yield dict(_flatten("", untraced(item))), {_WHOLE: ""}
 
 
 _GENERATORS: Mapping[str, Callable[[GitOpsTree, Mapping[str, Any]], list[Parameters]]] = {

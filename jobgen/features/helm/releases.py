@@ -12,6 +12,7 @@ from typing import Any
 
 from jobgen.features.helm.charts import METADATA, VALUES, Chart
 from jobgen.features.helm.refusals import FAILS
+from jobgen.features.helm.unread_values import RULE as UNREAD
 from jobgen.features.helm.uses import Part, Use, Values, is_plain, name_release, read_typed, set_at
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.kustomize.kustomization import load
@@ -21,7 +22,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.argo_sources import ArgoSource, has_too_many, is_open, list_sources, locate_values
-from jobgen.recognize.flux_sources import find_sources, may_be_own
+from jobgen.recognize.flux_sources import find_sources, is_own, may_be_own
 from jobgen.recognize.gitops_objects import ARGO, HELM, GitOpsObject, GitOpsTree, read_address
 from jobgen.recognize.missing_paths import GLOB
 from jobgen.repo.files import File, is_kustomization
@@ -257,7 +258,10 @@ class _Reader:
         name = as_text(wanted.get("chart")) or as_text(reference.get("name"))
         chart, is_certain = self.find_flux_chart(wanted, reference)
         if chart is None:
-            self.leave_out(owner.location, name, OPEN if is_open(name) else REMOTE)
+            # A path that is not in this repository is an error already.
+            is_known = is_certain and not is_open(name) and self.tree.find_path(name) is not None
+            if not is_known or name.endswith(".tgz") or not is_own(self.tree, reference):
+                self.leave_out(owner.location, name, OPEN if is_open(name) else REMOTE)
             return
         if owner.spec.get("postRenderers"):
             self.leave_out(owner.location, chart.name, CHANGED)
@@ -331,6 +335,10 @@ class _Reader:
             place = location_of(given) or owner.location
             text = json.dumps(untraced(given)).encode("utf-8", "surrogatepass")
             found.append(Values(File(place.file, text), given))
+        elif isinstance(given, TracedScalar) and given.value not in (None, ""):
+            message = f"the values of `{owner.name}` are a text, which Flux ignores; write them as fields, without `|`"
+            place = location_of(given) or owner.location
+            self.faults.append((owner.file, Finding(UNREAD, "gitops", Severity.WARNING, message, place)))
         return found, files, is_known
 
     def read_reference(self, owner: GitOpsObject, wanted: Mapping[str, Any]) -> Values | TextFault | None:
