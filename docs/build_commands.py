@@ -89,6 +89,9 @@ def _escape(text: str) -> str:
 
 
 def _format_option(parameter: click.Parameter, context: click.Context) -> Iterator[str]:
+    # Options that `--help` leaves out are described here.
+    if isinstance(parameter, click.Option) and parameter.help:
+        parameter.hidden = False
     record = parameter.get_help_record(context)
     if not isinstance(parameter, click.Option) or record is None or "--help" in parameter.opts:
         return

@@ -26,8 +26,9 @@ output_option = click.option(
 force_option = click.option("--force", is_flag=True, help="Replace existing files.")
 
 
+# Few people need these two; docs/commands.md describes them, and `--help` does not.
 fsync_option = click.option(
-    "--no-fsync", "fsync", flag_value=False, default=True, help="Do not wait until files are on the disk."
+    "--no-fsync", "fsync", flag_value=False, default=True, hidden=True, help="Do not wait until files are on the disk."
 )
 
 
@@ -54,6 +55,7 @@ today_option = click.option(
     default="",
     metavar="DATE",
     callback=_check_today,
+    hidden=True,
     help="Date for jobs and suppressions that expire; default: the date of the commit.",
 )
 

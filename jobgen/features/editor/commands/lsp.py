@@ -13,7 +13,8 @@ from jobgen.cli.result import ExitCode, Result, error_result
 
 @click.command("lsp")
 @click.option("--stdio", is_flag=True, help="Use standard input and output, as always; editors pass this option.")
-@click.option("--background", default="", hidden=True, metavar="ROOT", help="Lint a workspace for a server.")
+# A server starts it to lint a workspace.
+@click.option("--background", default="", hidden=True, metavar="ROOT")
 @click.pass_obj
 def command(directory: Path, /, stdio: bool, background: str) -> Result:
     """Start the language server for editors.
