@@ -52,7 +52,21 @@ _PATH_RULE = "invalid-volume-path"
 _validate_propagation_mode = one_of("None", "HostToContainer", "Bidirectional")
 _validate_recursive_mode = one_of("Disabled", "IfPossible", "Enabled")
 _SOURCE_RULE = "invalid-volume-source"
-_validate_mode = number(0, 0o777)
+_MOST_MODE = 0o777
+_OCTAL = lazy_pattern(r"[0-7]{3}")
+
+
+def _validate_mode(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    """Report a mode that is no mode; one with three octal digits was meant as octal."""
+    found = value_of(value)
+    if type(found) is not int or 0 <= found <= _MOST_MODE:
+        return
+    message = f"`{key}` must be between 0 and {_MOST_MODE}, got `{found}`"
+    if _OCTAL.fullmatch(str(found)):
+        message += f", which is decimal; write `0{found}`, or `{int(str(found), 8)}` in JSON"
+    run.report("out-of-range", message, At(owner, key))
+
+
 _validate_byte = number(0, 255)
 _validate_object_name = dns_subdomain("invalid-object-name", "object name")
 _validate_named_secret = mapping({}, "name")
