@@ -15,6 +15,8 @@ from jobgen.model.quantity import to_milli
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _GPU_LAUNCHERS = frozenset(("torchrun", "accelerate", "deepspeed", "horovodrun"))
+_IMPORTING = frozenset(("torchrun", "accelerate", "deepspeed"))
+"""Those that import PyTorch themselves."""
 _TRAINING = (*_GPU_LAUNCHERS, "train", "torch.distributed.")
 
 
@@ -133,6 +135,8 @@ def _list_containers(manifest: Manifest) -> list[tuple[Role | None, Container]]:
 
 _MEBIBYTE = 1024 * 1024 * 1000  # in thousandths
 _GIBIBYTE = 1024 * _MEBIBYTE
+_TORCH_MEMORY = 256 * _MEBIBYTE
+"""What a process has taken once it has imported PyTorch, at least."""
 
 
 @rule("container", ERROR, fields=("resources",))
@@ -143,7 +147,8 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
     program starts; such a request is useless to the scheduler, which is a warning.
 
     Less than one gibibyte for several GPUs is a warning: the libraries of CUDA alone need more, so the container is
-    probably killed with `OOMKilled` when it starts to train. As a request without a limit it is an info.
+    probably killed with `OOMKilled` when it starts to train. So is less than 256 MiB for a program that trains on a
+    GPU, or for a launcher such as `torchrun`, which imports PyTorch. As a request without a limit it is an info.
 
     Write `512Mi` or `64Gi`.
 
@@ -164,11 +169,25 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
             return
     # The request counts if there is no limit.
     holder, size = (container.requests, sizes[1]) if limit is None else (container.limits, sizes[0])
-    if size is not None and 0 < size < _GIBIBYTE and container.gpus > 1:
+    if size is not None and 0 < size < _GIBIBYTE and (user := _find_user(container, size)):
         effect = "so the scheduler reserves too little" if limit is None else "so the container is probably killed"
-        message = f"`{value_of(holder['memory'])}` is too little memory for {container.gpus} GPUs, {effect}"
+        message = f"`{value_of(holder['memory'])}` is too little memory for {user}, {effect}"
         severity, devices = INFO if limit is None else WARNING, ((container.device_place, ""),)
-        yield Violation(At(holder, "memory"), f"{message}; write gibibytes, such as `64Gi`", devices, severity)
+        digits = str(value_of(holder["memory"])).rstrip("kKmMiIbB")
+        meant = f"{digits}Gi" if digits.isdigit() and len(digits) < len("1000") else "64Gi"
+        yield Violation(At(holder, "memory"), f"{message}; write gibibytes, such as `{meant}`", devices, severity)
+
+
+def _find_user(container: Container, size: int) -> str:
+    """Return what needs more than an amount of memory below a gibibyte; empty if nothing certainly does."""
+    if container.gpus > 1:
+        return f"{container.gpus} GPUs"
+    if size >= _TORCH_MEMORY:
+        return ""
+    names = [argument.text.rpartition("/")[2] for argument in parse_command(container.command_line)]
+    if any(name in _IMPORTING for name in names):
+        return "a launcher that imports PyTorch"
+    return "a program that trains on a GPU" if container.gpus and any(map(_trains, names)) else ""
 
 
 @rule("pod", WARNING, fields=("volumes",), words=("sizeLimit",))

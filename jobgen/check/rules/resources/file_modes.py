@@ -72,7 +72,7 @@ def unusable_ssh_key(container: Container) -> Iterator[Violation]:
 
     Files of a Secret have mode 0644 and belong to root. As root, ssh ignores a key that its group or others can read
     (`UNPROTECTED PRIVATE KEY FILE`), so that `git clone` and `ssh` fail with `Permission denied (publickey)`. With
-    `fsGroup`, files are readable for the group as well. Another user than root may use such a key, but cannot read one
+    `fsGroup`, files are readable for the group as well. Another user than root can use such a key, but cannot read one
     with mode 0400 that belongs to root. The user of an image is taken for root if the pod sets none.
 
     Set `defaultMode: 0400` in the volume for root; for another user, leave the mode and set `fsGroup`.

@@ -25,7 +25,7 @@ def unshared_folder(pod: Pod) -> Iterator[Violation]:
     Every container has a file system of its own. An init container that downloads to `/data` without a mount there
     writes to its own `/data`, which is gone when it ends: the main container, which mounts a volume at `/data`, finds
     it empty. The same holds for a sidecar that reads logs or uploads checkpoints. An `emptyDir` that all containers
-    mount with `readOnly: true` stays empty, too.
+    mount with `readOnly: true` also stays empty.
 
     Mount the volume in both containers, at the same path.
 
