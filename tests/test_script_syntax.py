@@ -178,7 +178,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("script", "expected"), FAULTS)
 def test_says_what_is_wrong_and_in_which_line(script, expected):
-    found = [(line, message, is_error) for line, message, is_error in find_mistakes(script)]
+    found = [each[:3] for each in find_mistakes(script)]
 
     if expected is None:
         assert found == []

@@ -109,6 +109,8 @@ def finish_mistake(script: Script, mistake: Mistake, problem: Problem, is_spec: 
     if is_spec and script.in_spec[0]:
         return problem._replace(message=problem.reword(*script.in_spec))
     at = location_of(problem.node)
+    if mistake.fault and at is not None and at.end_line > at.line + 1 and "\n" not in script.text.strip():
+        return problem._replace(message=f"{mistake.fault}, because `>` joins the lines; write `|`, or remove each `\\`")
     if not script.is_comment or at is None or at.end_line <= at.line + 2 or "\n" in script.text.strip():
         return problem
     message = "the whole script is a comment, because YAML joins its lines, so that nothing runs"

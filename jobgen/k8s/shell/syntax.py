@@ -72,10 +72,15 @@ Fault: TypeAlias = Choice["open", "lacking", "unexpected", "empty", "end"]
 word; nothing behind the sign."""
 
 
+_ENDING = " \t\n;&|<>()'\""
+"""What follows a word that is only an escaped space, or begins a string."""
+_MOST_SHOWN = 200
+
+
 class Note(NamedTuple):
     """What is not meant: a here-document without an end, an option as a program, a space in a wrong place."""
 
-    kind: Choice["document", "option", "space", "bracket", "equals", "declared"]
+    kind: Choice["document", "option", "space", "bracket", "equals", "declared", "comment", "joined"]
     at: int
     text: str
 
@@ -187,9 +192,20 @@ class _Parser:
                 self.at += 2
             elif text[self.at] == "#" and (not self.at or text[self.at - 1] in _META):
                 end = text.find("\n", self.at)
+                self.note_comment(self.at, end)
                 self.at = len(text) if end < 0 else end
             else:
                 return
+
+    def note_comment(self, at: int, end: int) -> None:
+        r"""Note a comment behind a `\` and a newline, if the next line goes on with the command that it ends."""
+        before, begin = self.text.rfind("\n", 0, at), self.text.rfind("\n", 0, at) + 1
+        if end < 0 or before < 1 or self.text[before - 1] != "\\" or self.text[begin:at].strip():
+            return
+        following = self.text[end + 1 :].partition("\n")[0]
+        indent = len(following) - len(following.lstrip())
+        if following.strip() and (following.lstrip()[0] == "-" or indent >= at - begin > 0):
+            self.notes.append(Note("comment", at, self.text[at:end].rstrip()))
 
     def skip_lines(self) -> None:
         """Go to the next word or operator, also on later lines."""
@@ -500,6 +516,8 @@ class _Parser:
         end = self.text.find("\n", at)
         if sign and sign in _BLANK and end >= 0 and not self.text[at + 1 : end].strip():
             self.notes.append(Note("space", at, "\\"))
+        elif sign == " " and at and self.text[at - 1] in _BLANK and self.text[self.at : self.at + 1].strip(_ENDING):
+            self.notes.append(Note("joined", at, self.text[at + 1 : at + _MOST_SHOWN].split()[0]))
         return (Literal(sign, quoted=True),) if sign not in ("", "\n") else ()
 
     def read_plain(self) -> str:

@@ -50,6 +50,8 @@ class Mistake(NamedTuple):
     line: int
     message: str
     is_error: bool = True
+    fault: str = ""
+    """What is wrong without advice, if the advice is another one for a script whose lines YAML joins."""
 
 
 def find_mistakes(text: str, *, is_whole: bool = False) -> Iterator[Mistake]:
@@ -127,6 +129,7 @@ def _describe_document(text: str, note: Note) -> Mistake:
     return Mistake(line, f"{message}; write `{note.text}` at the start of the line behind it", is_error=False)
 
 
+_BREAKING = ("comment", "option", "space")
 _JOINED = lazy_pattern(r"(&&|\|\|?)\s*\\ +\Z")
 
 
@@ -139,7 +142,15 @@ def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
         line = _count_lines(text, note.at)
         # What follows in the next lines is a consequence.
         is_first, last = line > last + 1, line
-        if note.kind == "space" and is_first:
+        if note.kind == "comment" and is_first:
+            last = _find_end_of_comments(lines, line)
+            is_last = _count_lines(text, parsed.starts[-1]) == last + 1
+            yield Mistake(line, _describe_comment(lines, last, note.text), is_error or is_last)
+        elif note.kind == "joined" and is_first:
+            fault = f"the space behind `\\` is a part of the next word, which is ` {note.text}`"
+            is_parsed = _read_name(parsed.script[0]) in _PARSING
+            yield Mistake(line, f"{fault}; remove the `\\`", is_parsed, fault)
+        elif note.kind == "space" and is_first:
             message = "a space behind the `\\` ends the command here; remove the space"
             if joined := _JOINED.search(lines[line - 1]):
                 # What is left of a line that was changed often begins with arguments.
@@ -164,6 +175,22 @@ def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
             meant = f"{note.text}={find_value(text, note.at, note.text)}"
             message = f"{message}; write `{meant}` without the spaces around `=`"
             yield Mistake(line, message, _ends_script(parsed, text, note.at))
+
+
+_PARSING = frozenset(("accelerate", "deepspeed", "python", "python3", "torchrun"))
+"""Programs that take an option with a space before it for their script."""
+
+
+def _find_end_of_comments(lines: Sequence[str], line: int) -> int:
+    """Return the last of the lines with comments that begin with a line."""
+    return next((at for at in range(line, len(lines)) if not lines[at].lstrip().startswith("#")), len(lines))
+
+
+def _describe_comment(lines: Sequence[str], last: int, comment: str) -> str:
+    following = quote(lines[last].split()[0]) if last < len(lines) and lines[last].strip() else "the next line"
+    shown = quote(comment.removesuffix("\\").rstrip())
+    message = f"the comment {shown} ends the command, and {following} behind it is run as a program"
+    return f"{message}; remove the comment, or move it above the command"
 
 
 _ARGUMENT = lazy_pattern(r"\s*(?:-|[\w./-]+\.py\b)")
@@ -297,12 +324,12 @@ def _ends_script(parsed: Parsed, text: str, at: int) -> bool:
 
 
 def _find_last(parsed: Parsed) -> int:
-    return max(note.at for note in parsed.notes if note.kind in ("option", "space"))
+    return max(note.at for note in parsed.notes if note.kind in _BREAKING)
 
 
 def has_broken_command(parsed: Parsed) -> bool:
-    """Return True if a script starts an option as a program."""
-    return any(note.kind == "option" for note in parsed.notes)
+    """Return True if a script starts an option as a program, or ends a command too early by a comment."""
+    return any(note.kind in ("comment", "option") for note in parsed.notes)
 
 
 def _ends_before(parsed: Parsed, text: str, at: int) -> bool:

@@ -54,7 +54,7 @@ def script_syntax(container: Container) -> Iterator[Violation]:
         severity = ERROR if mistake.is_error else WARNING
         related = ((script.item, "the file is read here"),) if script.path else ()
         at, inside = (None, None) if script.path else (script.item, find_line(script.text, mistake.line))
-        is_finished = not script.in_spec[0] and not script.is_comment and not script.path
+        is_finished = not (script.in_spec[0] or script.is_comment or script.path or mistake.fault)
         finish = None if is_finished else partial(finish_mistake, script, mistake)
         message = f"{script.name_line(mistake.line)}{mistake.message}"
         yield Violation(script.item, message, related, severity, at=at, inside=inside, finish=finish)
