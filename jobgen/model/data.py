@@ -248,6 +248,8 @@ def with_layer(tree: _NodeT, layer: str) -> _NodeT:
 
 def location_of(node: Node) -> Location | None:
     """The location of a node: its own, or that of the first located key, item or value in it."""
+    if node is None:
+        return None
     if isinstance(node, (TracedScalar, TracedKey, TracedList)) or (type(node) is TracedMapping and not node):
         return node.location
     children: Iterable[Node] = ()

@@ -35,12 +35,13 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
     # The layer of a mapping is the one of its first key.
     node = next(iter(problem.node), None) if isinstance(problem.node, dict) and problem.node else problem.node
     layer = node.layer if isinstance(node, (TracedScalar, TracedKey, TracedList, TracedMapping)) else ""
-    if layer.startswith(POLICY_LAYER) and problem.location:
+    location = problem.location
+    if layer.startswith(POLICY_LAYER) and location:
         text = f"policy `{layer.removeprefix(POLICY_LAYER)}` sets it when the object is created"
-        related.append(Related(problem.location, text))
+        related.append(Related(location, text))
     shown = node if problem.at is None else next(iter(problem.at), None) if isinstance(problem.at, dict) else None
     related += _list_overridden(shown)
-    location = problem.location or fallback or Location(file)
+    location = location or fallback or Location(file)
     own = next((at for at, text in compared if not text and at.file == file != location.file), None)
     if own and problem.inside is None:
         # The author of a job reads the line of the job, although an overlay has the value that does not fit.

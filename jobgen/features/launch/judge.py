@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 
 from jobgen.features.launch import accelerate, deepspeed, items, mpi, paddle, torchrun
@@ -71,12 +71,18 @@ def _judges() -> dict[str, Judge]:
     return {name: module.judge for module in LAUNCHERS for name in module.NAMES}
 
 
-@lru_cache(maxsize=2)
-def judge_manifest(manifest: Manifest, *, is_brief: bool = False) -> tuple[Judged, ...]:
+def judge_manifest(manifest: Manifest) -> tuple[Judged, ...]:
     """Return what each role of a job starts, with everything that is wrong with it."""
+    found = (*judge_containers(manifest), *judge_containers(manifest, copies=True))
+    return tuple(sorted(found, key=lambda judged: judged.launch.number))
+
+
+@lru_cache(maxsize=4)
+def judge_containers(manifest: Manifest, *, copies: bool = False) -> tuple[Judged, ...]:
+    """Return what the containers of a job start: each once, or those of roles that have the one of another role."""
     return tuple(
         Judged(launch, tuple(_judge_program(program, launch.pods) for program in launch.programs))
-        for launch in read_launches(manifest, is_brief=is_brief)
+        for launch in read_launches(manifest, copies=copies)
     )
 
 
@@ -138,14 +144,14 @@ def _judge_program(program: Program, pods: Pods) -> Stage:
 @lru_cache(maxsize=2)
 def find_faults(manifest: Manifest) -> tuple[Fault, ...]:
     """Return the faults of a job, each once."""
-    found = tuple(_find_faults(manifest, is_brief=True))
-    # Briefly, a role with the container of another one has been left out.
-    return tuple(_find_faults(manifest, is_brief=False)) if found and manifest.is_plain else found
+    found = tuple(_find_faults(manifest, judge_containers(manifest)))
+    # What is wrong with the container of a role is wrong with its copies, in other places.
+    has_copies = bool(found) and bool(judge_containers(manifest, copies=True))
+    return tuple(_find_faults(manifest, judge_manifest(manifest))) if has_copies else found
 
 
-def _find_faults(manifest: Manifest, *, is_brief: bool) -> Iterator[Fault]:
+def _find_faults(manifest: Manifest, judged_roles: Sequence[Judged]) -> Iterator[Fault]:
     seen: set[object] = set()
-    judged_roles = judge_manifest(manifest, is_brief=is_brief)
     names = {stage.program.name for judged in judged_roles for stage in judged.stages}
     if not names & _judges().keys():
         yield from torchrun.check_field(manifest)

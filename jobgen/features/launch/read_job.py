@@ -66,29 +66,37 @@ class Launch(NamedTuple):
     """The container that starts them."""
     volumes: MountedFiles
     """The files that it mounts."""
+    number: int
+    """The place of the container among those of the job."""
 
 
-def read_launches(manifest: Manifest, *, is_brief: bool = False) -> Iterator[Launch]:
+def read_launches(manifest: Manifest, *, copies: bool) -> Iterator[Launch]:
     """Yield what each role of a job starts, if its command has a sign of a launcher, or is a script in a ConfigMap.
 
-    Briefly, a role without locations is left out if its container is that of another one.
+    `copies` are the roles with the container of another one, which have the same faults in other places; without it,
+    they are left out. An object with locations has none.
     """
     found = find_trainers(manifest)
     if not found:
         return
-    is_ranked = any(_is_ranked(container) for _, container in found)
     leaves = [leaf for _, each in found for leaf in (*each.command_line, *each.data.values())]
     is_plain = not any(type(leaf) is TracedScalar for leaf in leaves)
-    with limit_pods(2 if is_ranked else 1):
-        created = create_all(manifest.object, (), manifest.cluster, is_plain=is_plain)
+    wanted: list[tuple[int, Pod, Container]] = []
     seen: list[Container] = []
-    for pod, container in found:
+    for number, (pod, container) in enumerate(found):
         if pod.role is not None and not pod.role.count:
             continue
-        if is_brief and is_plain and any(container.data == each.data for each in seen):
-            # A role with the same container has the same faults; only their locations differ.
-            continue
-        seen.append(container)
+        is_copy = is_plain and any(container.data == each.data for each in seen)
+        if not is_copy:
+            seen.append(container)
+        if is_copy == copies:
+            wanted.append((number, pod, container))
+    if not wanted:
+        return
+    is_ranked = any(_is_ranked(container) for _, container in found)
+    with limit_pods(2 if is_ranked else 1):
+        created = create_all(manifest.object, (), manifest.cluster, is_plain=is_plain)
+    for number, pod, container in wanted:
         first = _find_created(created, pod)
         reader = _Reader(manifest, container, first, created)
         launched = container if container.init else _find_workers(manifest, pod) or container
@@ -100,7 +108,7 @@ def read_launches(manifest: Manifest, *, is_brief: bool = False) -> Iterator[Lau
         if is_ranked and _is_ranked(container) and not _start_same(programs, reader):
             # Only some of the pods launch.
             pods = pods._replace(count=None)
-        yield Launch(programs, pods, container, reader.mounted)
+        yield Launch(programs, pods, container, reader.mounted, number)
 
 
 def read_environments(manifest: Manifest) -> Iterator[tuple[Container, Mapping[str, Word]]]:

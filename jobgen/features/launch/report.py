@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from jobgen.model.data import Node, TracedScalar
 from jobgen.model.finding import Problem
 
 if TYPE_CHECKING:
+    from jobgen.features.launch.judge import Judged
     from jobgen.features.launch.values import Fault
 
 
@@ -91,16 +92,18 @@ def list_too_large(manifest: Manifest) -> Iterator[Violation]:
     """Yield the models of a job that cannot fit into the memory of its GPUs."""
     if not has_launch(manifest):
         return
-    found = list(_list_too_large(manifest, is_brief=True))
-    # Briefly, a role with the container of another one has been left out.
-    yield from _list_too_large(manifest, is_brief=False) if found and manifest.is_plain else found
+    # Most manifests launch nothing.
+    from jobgen.features.launch.judge import judge_containers, judge_manifest
+
+    # What is too large in the container of a role is too large in its copies.
+    if any(_list_too_large(judge_containers(manifest))):
+        yield from _list_too_large(judge_manifest(manifest))
 
 
-def _list_too_large(manifest: Manifest, *, is_brief: bool) -> Iterator[Violation]:
+def _list_too_large(judged_roles: Sequence[Judged]) -> Iterator[Violation]:
     from jobgen.features.launch import memory
-    from jobgen.features.launch.judge import judge_manifest
 
-    for judged in judge_manifest(manifest, is_brief=is_brief):
+    for judged in judged_roles:
         stages = (each for stage in judged.stages if stage.program.is_certain for each in stage.trainers)
         for stage in stages:
             for fault in memory.check(stage.program, stage.world, judged.launch.pods):

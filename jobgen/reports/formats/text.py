@@ -73,17 +73,18 @@ def make_snippet(line: str, location: Location, width: int) -> Snippet:
     width = max(width, 20)
     # A byte order mark is not a character of the first line: editors do not count it.
     line = line.rstrip().removeprefix("\ufeff" if location.line == 1 else "")
-    start = min(max(location.column, 1) - 1, len(line))
-    last_column = len(line) if location.end_line > location.line else min(location.end_column - 1, len(line))
+    length = len(line)
+    start = min(max(location.column, 1) - 1, length)
+    last_column = length if location.end_line > location.line else min(location.end_column - 1, length)
     end = max(last_column, start + 1)
     # Characters further away than the width are never shown, so that a line of a megabyte is as fast as any other.
     near = max(start - width, 0)
-    far = min(len(line), start + width)
+    far = min(length, start + width)
     texts, widths = _measure_text(line[near:far])
-    fits = near == 0 and far == len(line) and sum(widths) <= width
+    fits = near == 0 and far == length and sum(widths) <= width
     first, last = (0, len(texts)) if fits else _window(widths, start - near, end - near, width)
     before = _ELLIPSIS if near + first else ""
-    after = _ELLIPSIS if near + last < len(line) else ""
+    after = _ELLIPSIS if near + last < length else ""
     blank = " " * (len(before) + sum(widths[first : start - near]))
     carets = "^" * max(sum(widths[start - near : min(end - near, last)]), 1)
     return Snippet(before + "".join(texts[first:last]) + after, blank, carets)

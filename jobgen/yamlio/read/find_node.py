@@ -25,6 +25,7 @@ class Search:
         if _UNUSUAL.search(text):
             raise UnexpectedTextError
         self._walk = Walk(text.split("\n"), file, 1)
+        self._end = len(self._walk.lines)
         # What a lookup has found on its way is kept for other paths that begin like it: mappings and lists in block
         # style as they are in the data, with their first line and column, and others with their locations.
         self._blocks = {(): (data, *self._find_content(first_line - 1))}
@@ -84,10 +85,10 @@ class Search:
     def _find_content(self, at: int) -> tuple[int, int]:
         """Return the first line from a number on that is neither empty nor a comment, and how far it is indented."""
         lines = self._walk.lines
-        for number in range(at, len(lines)):
+        for number in range(at, self._end):
             text = lines[number].lstrip(" ")
             if text and text[0] != "#":
-                return number, len(lines[number]) - len(text)
+                return number, lines[number].find(text)
         raise UnexpectedTextError
 
     def _find_item(self, path: tuple[Any, ...], at: int, items: list[Any], index: int, dash: int) -> tuple[int, int]:
@@ -114,7 +115,7 @@ class Search:
     def _find_line(self, at: int, wanted: str, column: int) -> int:
         """Return the first line from a number on that has a text at a column, unless the block ends before."""
         lines, end, before = self._walk.lines, column + len(wanted), " " * column
-        for number in range(at, len(lines)):
+        for number in range(at, self._end):
             line = lines[number]
             if line[:column] == before:
                 if line[column:end] == wanted and (wanted[-1] == " " or line[end : end + 1] in ("", " ")):
