@@ -152,3 +152,30 @@ def test_values_that_a_program_writes_are_not_judged_and_refused_by_a_strict_lin
     found = {(each["rule"], each["severity"]) for each in lint(root, "--strict-files", ".")["findings"]}
 
     assert ("unjudged-chart", "error") in found
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "severity"),
+    [
+        ("{{ .Value.port }}", "chart-render-fails", "error"),
+        ("{{ .values.port }}", "chart-render-fails", "error"),
+        ("{{ $.Relase.Name }}", "chart-render-fails", "error"),
+        ("{{ with .Values }}{{ .value.port }}{{ end }}", "chart-value-missing", "info"),
+        ("{{ .Other.port }}", "chart-value-missing", "info"),
+    ],
+)
+def test_a_misspelled_part_of_the_context_is_an_error(tmp_path: Path, text: str, rule: str, severity: str) -> None:
+    found = [each for each in lint_service(tmp_path, "{{ .Release.Name }}", text) if each["rule"] != "unread-value"]
+
+    assert [(each["rule"], each["severity"], each["line"]) for each in found] == [(rule, severity, 4)]
+    assert ("did you mean `." in found[0]["message"]) == (severity == "error")
+
+
+def test_a_file_of_values_that_helm_does_not_read_is_named(tmp_path: Path) -> None:
+    files = {name: text for name, text in GOOD.items() if name != "values.yaml"}
+    report = lint(write_files(tmp_path, {**files, "values.yml": "port: 80\n"}))
+    found = [(each["file"], each["severity"]) for each in report["findings"] if each["rule"] == "unread-value"]
+
+    assert found == [("values.yml", "warning")]
+    write_files(tmp_path, {"install.sh": "helm install a . -f values.yml\n"})
+    assert not [each for each in lint(tmp_path)["findings"] if each["rule"] == "unread-value"]

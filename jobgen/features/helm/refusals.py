@@ -37,6 +37,9 @@ _REFUSED = lazy_pattern(
 )
 _NIL = lazy_pattern(r"nil pointer evaluating [^.]*\.(\S+)")
 _CONTEXT = lazy_pattern(r"\.(?:Chart|Release|Capabilities|Template|Files)\b")
+_FIRST = lazy_pattern(r"\$?\.(\w+)\.")
+_NAMES = ("Capabilities", "Chart", "Files", "Release", "Subcharts", "Template", "Values")
+"""What the context of a chart has."""
 _AT_PATH = lazy_pattern(r"at <([^<>]*)>: ")
 _CALLS = lazy_pattern(r"\A(?:error calling (?:include|tpl): )+")
 _VALUES = lazy_pattern(r"\.Values((?:\.\w+)+)")
@@ -64,6 +67,8 @@ class Refusal(NamedTuple):
     """The named template that no chart defines."""
     is_unreadable: bool = False
     """True if the template cannot be read, whatever the values are."""
+    context: str = ""
+    """The first name of the expression whose part is nil, such as `Value`: of the context, unless `.` is another."""
     is_not_yaml: bool = False
     """True if helm cannot read what the template writes; `line` is then a line of this, or 0."""
 
@@ -105,7 +110,9 @@ def read_refusal(message: str) -> Refusal:
         found = (stated or read or [""])[0]
         value = f".Values{found}" if found else ""
         text = _shorten(refused[1] if refused else reason)
-        return Refusal(NEEDS_VALUE, text, path, line, column, value, is_nil=not refused)
+        first = _FIRST.match(expressions[-1]) if nil and not refused and expressions else None
+        context = first[1] if first else ""
+        return Refusal(NEEDS_VALUE, text, path, line, column, value, is_nil=not refused, context=context)
     if not path:
         return Refusal(UNJUDGED, _shorten(flat))
     return Refusal(FAILS, _shorten(reason), path, line, column)
@@ -145,6 +152,10 @@ def report_refusal(use: Use, refusal: Refusal, written: Place | None = None) -> 
     if refusal.undefined:
         return _report_undefined(use, refusal, at)
     if refusal.rule == NEEDS_VALUE:
+        meant = find_meant(refusal.context, _NAMES) if refusal.context and refusal.context not in _NAMES else ""
+        if meant and read_values(chart).has_context((path, refusal.line)):
+            message = f"`.{refusal.context}` is nothing that templates get, so helm renders nothing of the chart"
+            return _report(FAILS, Severity.ERROR, f"{message}; did you mean `.{meant}`?", at)
         return _report_missing(use, refusal, path, at)
     return _report_failure(use, refusal, path, at, is_misindented=is_misindented)
 

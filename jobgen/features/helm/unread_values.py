@@ -21,6 +21,7 @@ from jobgen.repo.files import File
 from jobgen.yamlio.read import read
 
 RULE = "unread-value"
+_MISNAMED = "values.yml"
 _FOR_SUBCHARTS = ("global", "tags")
 _MAX_FOUND = 50
 _MAX_KEYS = 500
@@ -59,6 +60,10 @@ def find_unread(chart: Chart, uses: Sequence[Use], shared: Collection[str]) -> l
 
     The files that are `shared` have values for other charts as well.
     """
+    misnamed = chart.join(_MISNAMED)
+    if VALUES not in chart.files and chart.tree.exists(misnamed) and not _uses_file(uses, misnamed):
+        message = f"helm reads `{VALUES}` and no `{_MISNAMED}`; rename it"
+        return [Finding(RULE, "gitops", Severity.WARNING, message, Location(misnamed))]
     reads = _list_reads(chart)
     if reads is None:
         return []
@@ -93,6 +98,10 @@ def _includes_elsewhere(chart: Chart) -> bool:
     texts = [content.decode("utf-8", "replace") for path, content in chart.files.items() if is_template(path)]
     defined = {name for text in texts for name in DEFINED.findall(text)}
     return any(name not in defined for text in texts for name in _INCLUDED.findall(text))
+
+
+def _uses_file(uses: Sequence[Use], path: str) -> bool:
+    return any(each.file.path == path for use in uses for each in (*use.base, *use.values))
 
 
 def _find_misspelled(chart: Chart, files: Sequence[Values], known: Collection[Path]) -> Iterator[Finding]:

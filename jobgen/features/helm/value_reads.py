@@ -166,6 +166,20 @@ class ValueReads:
                 if name is not None:
                     yield name, (path, number)
 
+    def has_context(self, place: Place) -> bool:
+        """Return True if `.` is the context of the chart in a line: no block and no named template changes it."""
+        template = self._templates.get(place[0])
+        blocks: list[str] = []
+        for action in template.actions if template else ():
+            line = template.line_at(action.start) if template else 0
+            if line > place[1]:
+                break
+            if action.keyword in _OPENING:
+                blocks.append(action.keyword)
+            elif action.keyword == "end" and blocks and line < place[1]:
+                blocks.pop()
+        return template is not None and all(each == "if" for each in blocks)
+
     def list_defined_lines(self, path: str) -> set[int]:
         """Return the lines of a template that are those of named templates."""
         template = self._templates.get(path)
