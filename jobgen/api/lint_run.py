@@ -35,7 +35,6 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.file_result import SameFiles
 from jobgen.rendering.load_layers import load_project
 from jobgen.rendering.locate import locate
-from jobgen.rendering.mended_overlays import keep_independent
 from jobgen.rendering.read_jobs import JobFiles, LooseFiles, collect_suppressions
 from jobgen.rendering.run import run
 from jobgen.rendering.run_values import RunRequest, RunResult, ignore_progress
@@ -217,6 +216,9 @@ def _check_behind_errors(result: RunResult, today: str) -> RunResult:
     is_whole = len(layers.runners) == len(request.environments) and not has_settings_errors
     if request.files.are_loose or is_whole:
         return result
+    # Imported late: most settings and overlays have no errors.
+    from jobgen.rendering.mended_overlays import keep_independent
+
     how = (config.LEFT_OUT, config.FILLED)
     projects = [load_project(request.store, request.project.root, today, each) for each in how]
     plain = request._replace(leaves_objects=False, same=SameFiles(), task=LintTask())
