@@ -12,10 +12,13 @@ import pytest
 from sampling import sample
 from shippedschemas import shipped_schema
 
-from jobgen import cache
+from jobgen import cache, load, render
+from jobgen.api.lint_answers import ask_findings
+from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
 from jobgen.cli.run_lint import lint_paths
 from jobgen.engine import inputs
+from jobgen.engine.store import Store
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -208,6 +211,8 @@ opened = set()
 sys.addaudithook(lambda event, about: opened.add(about[0]) if event in ("open", "os.scandir", "os.listdir") else None)
 from pathlib import Path
 from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_answers import ask_findings
+from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
 from jobgen.engine.inputs import record
 from jobgen.engine.store import Store
@@ -374,3 +379,50 @@ def test_a_program_is_asked_once_for_an_answer_and_again_for_the_next(monkeypatc
         assert inner.list_reads() == around.list_reads() == [("look", "b", f"answer {count}")]
     assert asked == ["a", "b", "b"]
     assert look("b") == "answer 4"
+
+
+BEFORE, AFTER = "2026-05-30", "2026-06-02"
+SCRIPTS = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: scripts}
+spec:
+  framework: pytorch
+  image: registry.example.com/train:1
+  command: [sleep, infinity]
+  run: {expires: 2026-06-01}
+  resources: {cpu: 1, memory: 1Gi}
+  configs: {start: {mountPath: /etc/start, data: {run.sh: "torchrun --nproc_per_node=3 train.py\\n"}}}
+"""
+READER = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: reader}
+spec:
+  framework: pytorch
+  image: registry.example.com/train:1
+  command: [bash, /etc/start/run.sh]
+  resources: {cpu: 1, memory: 1Gi, gpu: 1}
+  podTemplate:
+    spec:
+      containers: [{name: pytorch, volumeMounts: [{name: start, mountPath: /etc/start}]}]
+      volumes: [{name: start, configMap: {name: NAME}}]
+"""
+
+
+def test_what_another_file_reads_counts_for_those_that_use_it(tmp_path):
+    """A script of a job is in the ConfigMap of another job that expires, so what is found in it depends on the day."""
+    (tmp_path / "overlays/dev").mkdir(parents=True)
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "overlays/dev/overlay.yaml").write_text("apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n")
+    (tmp_path / "jobs/a.yaml").write_text(SCRIPTS)
+    objects = render(load(tmp_path, today=BEFORE)).objects
+    [name] = (each.identity.name for each in objects if each.identity.kind == "ConfigMap")
+    (tmp_path / "jobs/b.yaml").write_text(READER.replace("NAME", name))
+    store = Store()
+
+    def find_rules(day: str, store: Store) -> list[str]:
+        return [each.rule for each in ask_findings(LintRequest(tmp_path, today=day), store).findings]
+
+    assert "nproc-gpu-mismatch" in find_rules(BEFORE, store)
+    assert find_rules(AFTER, store) == find_rules(AFTER, Store())

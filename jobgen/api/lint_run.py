@@ -32,6 +32,7 @@ from jobgen.pipeline.finish import OF_LINT, Finishing, finish
 from jobgen.pipeline.lint_checks import LintChecks, LintTask
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import DAY
 from jobgen.rendering.file_result import SameFiles
 from jobgen.rendering.load_layers import load_project
 from jobgen.rendering.locate import locate
@@ -286,7 +287,7 @@ def _list_contents(results: Sequence[RunResult]) -> LintContents | None:
         return None
     # Facts that are compared at a date have none of their own: no object depends on it.
     by_path = list(zip((entry.path for entry in request.files.entries), files.results, strict=True))
-    dated = frozenset(path for path, parts in by_path if any(any(part.used.days) for part in parts))
+    dated = frozenset(path for path, parts in by_path if any(DAY in part.used.reads for part in parts))
     devices = frozenset(
         path for path, parts in by_path if any(is_device_kind(each.identity) for part in parts for each in part.made)
     )

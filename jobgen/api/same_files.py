@@ -144,10 +144,6 @@ def _has_comments(entry: FileEntry) -> bool:
     return may_suppress(read_file(entry).content)
 
 
-_MOST = 50
-"""The number of files up to which their facts are compared first, because the others may need none then."""
-
-
 def _find_rules(one: _Side, other: _Side, same: frozenset[str]) -> frozenset[str]:
     """Return the rules about several jobs that may find something else in one of two lints.
 
@@ -159,7 +155,7 @@ def _find_rules(one: _Side, other: _Side, same: frozenset[str]) -> frozenset[str
     severities = one.project.severities
     settings = [*severities.rules.values(), *severities.categories.values()]
     is_limited = any(any(each[1:]) for several in settings for each in several)
-    if is_limited or any(len(entries) > _MOST or any(map(_has_comments, entries)) for _, entries in sides):
+    if is_limited or any(_has_comments(entry) for _, entries in sides for entry in entries):
         return rules
     results = [[part for parts in _find_results(side, entries) for part in parts] for side, entries in sides]
     made = [[(each.env, *each[2:]) for part in parts for each in part.made] for parts in results]

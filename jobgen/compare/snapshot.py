@@ -33,7 +33,7 @@ from jobgen.rendering.left_out import LeftOut
 from jobgen.rendering.load_layers import digest_layers, load_project, make_tracer
 from jobgen.rendering.read_jobs import JobFiles, LooseFiles
 from jobgen.rendering.render_task import RenderTask
-from jobgen.rendering.result_inputs import ResultInputs, concerns_others, digest_entry, make_key
+from jobgen.rendering.result_inputs import SHARED, ResultInputs, concerns_others, digest_entry, make_key
 from jobgen.rendering.run import run
 from jobgen.rendering.run_values import RunRequest
 from jobgen.rendering.runs import JOB_ANNOTATION
@@ -252,7 +252,7 @@ def _find_summaries(
     keys = [make_key(CHECKED_SCOPE, env, entry) for env in environments]
     rows = [store.find(CHECKED, key, inputs.holds) for key in keys]
     parts = tuple(row.value for row in rows if row is not None)
-    if len(parts) < len(rows) or any("" in part.unchecked or part.dependent for part in parts):
+    if len(parts) < len(rows) or any("" in part.unchecked or SHARED in part.used.reads for part in parts):
         return None
     if any(each.object is None or each.companion for part in parts for each in part.made):
         return None

@@ -18,8 +18,8 @@ def decode_result(text: str) -> FileResult:
     """Decode a result."""
     outline, _, encoded_facts = text.partition("\n")
     made, findings, names, used, *others = load_plain(outline)
-    comments, unchecked, unrendered, skipped, dependent, jobs, lines, excesses = others
-    patches, hits, misses, own_misses, defaults, days = used
+    comments, unchecked, unrendered, skipped, jobs, lines, excesses = others
+    patches, hits, misses, own_misses, defaults, reads = used
     facts: list[tuple[str, Fact]] = []
     for *where, rows in load_plain(encoded_facts):
         job = JobRef(*where)
@@ -38,14 +38,13 @@ def decode_result(text: str) -> FileResult:
             [((name, key), JobRef(*where)) for (name, key), where in misses],
             [JobRef(*where) for where in own_misses],
             [(overlay, place, tuple(map(tuple, paths))) for overlay, place, paths in defaults],
-            days,
+            set(reads),
         ),
         facts,
         [Suppression(Location(*location), tuple(rules), *others) for location, rules, *others in comments],
         unchecked,
         unrendered,
         [(sort, why) for sort, why in skipped],
-        dependent,
         [(name, position, item) for name, position, item in jobs],
         [],
         dict(lines),

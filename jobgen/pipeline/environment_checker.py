@@ -19,6 +19,7 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
 from jobgen.rendering.locate import locate
 from jobgen.rendering.read_jobs import Files, JobFiles
+from jobgen.rendering.result_inputs import SHARED
 from jobgen.rendering.trace import Tracer
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.root import SETTINGS
@@ -110,7 +111,10 @@ class EnvironmentChecker:
         self._configs: dict[tuple[str, bool, str, str, str], Mapping[str, Node] | None] = {}
         self.tracer: Tracer | None = None
         """Builds the objects of other files with locations."""
-        self._has_read_others = False
+        self.reads: set[str] = set()
+        """What is read by the check that runs; who checks an object sets it."""
+        self._shared_reads = {SHARED}
+        """What was read to find out what other files define."""
         self.clean: set[bytes] = set()
         """Digests of built objects that have been checked, and with which nothing is wrong."""
 
@@ -164,7 +168,7 @@ class EnvironmentChecker:
         """The CustomResourceDefinitions of a group among the files of the run. A repository has schemas instead."""
         if not self._files.are_loose:
             return ()
-        self._has_read_others = True
+        self.reads |= self._shared_reads
         if self._definitions is None:
             # The content of a build is that of files that have entries of their own, or are outside of the run.
             entries = (entry for entry in self._files.entries if entry.build is None)
@@ -174,26 +178,29 @@ class EnvironmentChecker:
 
     def _read_catalog(self) -> DeviceCatalog:
         """The classes and claims for devices among the objects of the environment and its cluster."""
-        self._has_read_others = True
-        if self._catalog is not None:
-            return self._catalog
+        if self._catalog is None:
+            self._catalog = self._build_catalog()
+        self.reads |= self._shared_reads
+        return self._catalog
+
+    def _build_catalog(self) -> DeviceCatalog:
+        # Imported late: most environments have no devices.
         from jobgen.rendering.read_jobs import read_jobs
 
-        runner, objects = self.runner, list[Mapping[str, Node]]()
+        runner, objects, used = self.runner, list[Mapping[str, Node]](), new_overlay_use()
         entries = self._files.list_all(runner.project.root)
         named = (entry for entry in entries if may_concern_devices(read_file(entry).content))
         for job in read_jobs(named, runner.project.kinds, []):
             patches = runner.patches_for(job) if concerns_devices(job.document.data) else None
             if patches is not None:
-                objects += [made.object for made in runner.build_objects(job, patches, new_overlay_use())]
-        self._catalog = complete_catalog(objects, runner.project, runner.expander.environment.cluster)
-        return self._catalog
+                objects += [made.object for made in runner.build_objects(job, patches, used)]
+        self._shared_reads |= used.reads
+        return complete_catalog(objects, runner.project, runner.expander.environment.cluster)
 
     def _find_config(
         self, folder: str, namespace: str, name: str, kind: str = "ConfigMap", *, is_traced: bool = False
     ) -> Mapping[str, Node] | None:
         """The data of the nearest ConfigMap or Secret with a name; None if there is none, or there are several."""
-        self._has_read_others = True
         tracer = self.tracer if is_traced else None
         key = (folder, tracer is not None, kind, namespace, name)
         if key not in self._configs:
@@ -206,6 +213,7 @@ class EnvironmentChecker:
             nearest = [data for (_, data), each in zip(found, distances, strict=True) if each == min(distances)]
             is_one = bool(nearest) and all(untraced(data) == untraced(nearest[0]) for data in nearest)
             self._configs[key] = nearest[0] if is_one else None
+        self.reads |= self._shared_reads
         return self._configs[key]
 
     @cached_property
@@ -223,7 +231,7 @@ class EnvironmentChecker:
         """Yield the objects with a name, each with its file; jobs write the hash of their ConfigMaps into its name."""
         from jobgen.rendering.read_jobs import read_jobs
 
-        runner, named, name = self.runner, list[FileEntry](), wanted.name
+        runner, named, name, used = self.runner, list[FileEntry](), wanted.name, new_overlay_use()
         # The name of a job's own ConfigMap ends with its name in the job, and a hash.
         own = name.rpartition("-")[0].rpartition("-")[2].encode()
         for entry in entries:
@@ -244,7 +252,9 @@ class EnvironmentChecker:
             patches = runner.patches_for(job) if is_concerned else None
             if patches is None:
                 continue
-            for number, one in enumerate(runner.build_objects(job, patches, new_overlay_use())):
+            built = runner.build_objects(job, patches, used)
+            self._shared_reads |= used.reads
+            for number, one in enumerate(built):
                 obj = one.object
                 if wanted.read(obj):
                     traced = tracer.trace(job, runner.name).select(number) if tracer else None
@@ -256,11 +266,6 @@ class EnvironmentChecker:
         self.__dict__.pop("_config_files", None)
         self._catalog = self._definitions = None
         self.clean.clear()
-
-    def take_shared_use(self) -> bool:
-        """Return True if devices or kinds that other files define have been looked up since the last call."""
-        was_read, self._has_read_others = self._has_read_others, False
-        return was_read
 
     def _policy_evaluator(self) -> PolicyEvaluator | None:
         if self._policies is None:

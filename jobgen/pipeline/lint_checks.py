@@ -43,6 +43,7 @@ from jobgen.rendering.file_result import FileResult
 from jobgen.rendering.locate import locate
 from jobgen.rendering.process_files import drop_repeated
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.result_inputs import COMPARED_DAY
 from jobgen.rendering.run_values import FileResults, Finished, RunRequest
 from jobgen.rendering.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
@@ -244,7 +245,10 @@ class LintChecks:
         environment = self.environments[env]
         environment.tracer = tracer
         checkers = [environment.find_checker(job.file.path) for job, _, _ in made]
-        mutated = [_mutate(checker, env, *each) for checker, each in zip(checkers, made, strict=True)]
+        mutated: list[Mutated] = []
+        for checker, (job, part, rendered) in zip(checkers, made, strict=True):
+            environment.reads = part.used.reads
+            mutated.append(_mutate(checker, env, job, part, rendered))
         manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
         return environment, list(zip(checkers, manifests, mutated, strict=True))
 
@@ -254,6 +258,7 @@ class LintChecks:
         environment, mutated = self._prepare(env, tracer, made)
         for (checker, manifest, each), (job, part, rendered) in zip(mutated, made, strict=True):
             RUN.open(job.file.path, env)
+            environment.reads = part.used.reads
             key = b""
             if job.built is not None and manifest.group in BUILTIN_GROUPS:
                 # Several builds may share the object, and it depends on no other file.
@@ -272,8 +277,6 @@ class LintChecks:
             is_excessive = note_excesses(env, job, part, rendered)
             if key and not (is_excessive or problems):
                 environment.clean.add(key)
-            if environment.take_shared_use():
-                part.dependent.append(job.document.name)
         if not _LINKED_KINDS.isdisjoint([rendered.identity.kind for _, _, rendered in made]):
             # Imported late: most files have no such objects.
             from jobgen.pipeline.lint_across import find_file_problems
@@ -301,15 +304,14 @@ class LintChecks:
         dated = {rule.name for rule in all_rules() if rule.needs_project}
         for checker, manifest, (job, part, rendered) in checked:
             RUN.open(job.file.path, env)
+            environment.reads = part.used.reads
             where = JobRef(env, job.file.path, job.position, job.item, rendered.companion)
             problems: list[Problem] = []
             rows = [(rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems, rules)]
             part.rows.extend(rows)
             # Rules that receive the project compare its date.
-            part.used.days.extend("" for rule, _ in rows if rule in dated)
+            part.used.reads.update(COMPARED_DAY for rule, _ in rows if rule in dated)
             part.findings.extend(locate(problem, job.file.path, job.location) for problem in problems)
-            if environment.take_shared_use():
-                part.dependent.append(job.document.name)
 
     def _keep(self, obj: Any) -> Any:
         """Return an object if objects are kept, or else nothing, to save memory."""
@@ -328,11 +330,10 @@ class LintChecks:
         kept: list[Any] = []
         for checker, manifest, (job, part, rendered) in checked:
             RUN.open(job.file.path, environment.runner.name)
+            environment.reads = part.used.reads
             is_same = manifest.object is rendered.object
             summarized = manifest if is_same else checker.manifest(rendered.object)
             kept.append(summarize_object(checker, rendered.object, summarized))
-            if environment.take_shared_use():
-                part.dependent.append(job.document.name)
         return kept
 
     def find_across(self, results: FileResults, *, is_complete: bool) -> Iterator[Finding]:

@@ -47,13 +47,17 @@ class OverlayUse(NamedTuple):
     own_misses: list[JobRef]
     defaults: list[DefaultUse]
     """The blocks of defaults that jobs have, and what these override."""
-    days: list[str]
-    """Not empty if the results depend on the date: a job expires, or has a deadline."""
+    reads: set[str]
+    """What else the results read, besides files and patches: names of `rendering/result_inputs.py`."""
+
+
+DAY = "day"
+"""The read of a job that expires, or has a deadline."""
 
 
 def new_overlay_use() -> OverlayUse:
     """A record with nothing in it."""
-    return OverlayUse(set(), {}, [], [], [], [])
+    return OverlayUse(set(), {}, [], [], [], set())
 
 
 class EnvironmentRunner:
@@ -65,7 +69,7 @@ class EnvironmentRunner:
         self.problems: list[Problem] = []
         self.expander = Expander(project.environment(name, self.problems), list(project.kinds), self._day)
         self._commit_day: str | None = None
-        self._days: list[str] = []
+        self._has_read_day = False
         # Environments share overlays, so they share the names of their mappings.
         self._names: dict[int, str] = {} if names is None else names
         self._has_names = False
@@ -79,7 +83,7 @@ class EnvironmentRunner:
         if self._commit_day is None:
             # Reading it starts Git.
             self._commit_day = self.project.day()
-        self._days.append(self._commit_day)
+        self._has_read_day = True
         return self._commit_day
 
     def overlay_findings(self, tracer: Tracer) -> list[Finding]:
@@ -120,9 +124,9 @@ class EnvironmentRunner:
         problems: list[Problem] = []
         deletions: list[Deletion] = []
         made = build_objects(job.document, self.expander, patches, problems, deletions)
-        if self._days:
-            used.days.extend(self._days)
-            self._days.clear()
+        if self._has_read_day:
+            used.reads.add(DAY)
+            self._has_read_day = False
         if self.expander.default_uses:
             used.defaults.extend([] if problems else self.expander.default_uses)
             self.expander.default_uses.clear()

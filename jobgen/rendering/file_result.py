@@ -40,8 +40,6 @@ class FileResult(NamedTuple):
     """The names of jobs whose errors prevent that they are rendered; None for a document that cannot be read as one."""
     skipped: list[tuple[str, str]]
     """What the file was taken for, and why, if it was not read."""
-    dependent: list[str]
-    """The names of jobs whose results depend on the devices or the kinds that other files define."""
     jobs: list[tuple[str, int, int]]
     """The name, position and item of each job of the file."""
     objects: list[Any]
@@ -64,7 +62,7 @@ def new_result() -> FileResult:
     """Return a result with nothing in it."""
     from jobgen.rendering.environment import new_overlay_use
 
-    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [], [], {}, [])
+    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [], {}, [])
 
 
 def are_same(one: tuple[FileResult, ...], other: tuple[FileResult, ...]) -> bool:
@@ -79,10 +77,10 @@ def join_parts(parts: tuple[FileResult, ...]) -> FileResult:
     own, *others = parts
     patches, hits = set(own.used.patches), dict(own.used.hits)
     misses, own_misses = [*own.used.misses], [*own.used.own_misses]
-    defaults, days = [*own.used.defaults], [*own.used.days]
+    defaults, reads = [*own.used.defaults], set(own.used.reads)
     # The order of the output is job by job, then environment by environment. Items count up, members of a sweep down.
     made, findings, rows, unchecked = [*own.made], [*own.findings], [*own.rows], [*own.unchecked]
-    unrendered, dependent, excesses, lines = [*own.unrendered], [*own.dependent], [*own.excesses], {**own.lines}
+    unrendered, excesses, lines = [*own.unrendered], [*own.excesses], {**own.lines}
     # One loop without a call for each list: most of them are empty.
     for part in others:
         used = part.used
@@ -92,13 +90,12 @@ def join_parts(parts: tuple[FileResult, ...]) -> FileResult:
         misses += used.misses
         own_misses += used.own_misses
         defaults += used.defaults
-        days += used.days
+        reads |= used.reads
         made += part.made
         findings += part.findings
         rows += part.rows
         unchecked += part.unchecked
         unrendered += part.unrendered
-        dependent += part.dependent
         excesses += part.excesses
         lines |= part.lines
     made.sort(key=lambda each: (each.position, abs(each.item)))
@@ -108,11 +105,10 @@ def join_parts(parts: tuple[FileResult, ...]) -> FileResult:
     return own._replace(
         made=made,
         findings=findings,
-        used=OverlayUse(patches, hits, misses, own_misses, defaults, days),
+        used=OverlayUse(patches, hits, misses, own_misses, defaults, reads),
         rows=rows,
         unchecked=unchecked,
         unrendered=unrendered,
-        dependent=dependent,
         objects=[],
         lines=lines,
         excesses=excesses,

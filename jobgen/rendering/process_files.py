@@ -21,7 +21,7 @@ from jobgen.rendering.file_result import FileResult, new_result
 from jobgen.rendering.locate import locate
 from jobgen.rendering.mended_jobs import MendedJob, keep_independent, mend_job
 from jobgen.rendering.redact_results import redact_results
-from jobgen.rendering.result_inputs import ResultInputs
+from jobgen.rendering.result_inputs import ALL_PATCHES, ResultInputs
 from jobgen.rendering.run_values import LoadedLayers, RunRequest
 from jobgen.rendering.trace import Job
 from jobgen.repo.files import FileEntry
@@ -127,9 +127,9 @@ def _check_mended(
     known = {(found.fault, found.env) for found in part.findings}
     found = keep_independent(mended, left_out, filled)
     part.findings.extend(finding for finding in found if (finding.fault, finding.env) not in known)
-    part.used.days.extend(left_out.used.days)
+    part.used.reads.update(left_out.used.reads, filled.used.reads)
     # It is none of the jobs whose patches are known, so its result depends on all of them.
-    part.dependent.append(mended.left_out.document.name)
+    part.used.reads.add(ALL_PATCHES)
 
 
 def _find_errors(layers: LoadedLayers, data: ValidFields) -> list[Problem]:

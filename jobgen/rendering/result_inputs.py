@@ -20,7 +20,7 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.config import ProjectConfig
-from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.environment import DAY, EnvironmentRunner
 from jobgen.rendering.file_result import FileResult
 from jobgen.rendering.read_jobs import Files, read_jobs
 from jobgen.rendering.trace import Job
@@ -33,7 +33,13 @@ DescribeMembership = Callable[[Callable[[], Sequence[Job]]], str]
 
 _OUTLINES: Query[tuple[Job, ...]] = Query("outlines")
 _FILE, _COMMON, _ENVIRONMENT, _PATCHES, _MEMBERSHIP = "file", "common", "environment", "patches", "membership"
-_ALL_PATCHES, _LINES, _SECRETS, _SHARED, _DAY = "all patches", "lines", "secrets", "shared", "day"
+_LINES, _SECRETS = "lines", "secrets"
+ALL_PATCHES = "all patches"
+"""The read of what depends on other jobs of the environment, whichever patches match these."""
+SHARED = "shared"
+"""The read of what other files define: devices, kinds, ConfigMaps."""
+COMPARED_DAY = "compared day"
+"""The read of a fact that is compared with the date; no object depends on it."""
 _NAMES_OF_CONFIGS = lazy_pattern(rb"(?<![\w-])(?:ConfigMap|configs|Secret|SealedSecret)(?![\w-])")
 
 
@@ -66,12 +72,13 @@ class ResultInputs:
             _COMMON: self._digest_common,
             _ENVIRONMENT: self._digest_environment,
             _PATCHES: self._digest_patches,
-            _ALL_PATCHES: self._digest_all_patches,
+            ALL_PATCHES: self._digest_all_patches,
             _MEMBERSHIP: self._describe_membership,
             _LINES: self._digest_lines,
             _SECRETS: self._digest_secrets,
-            _SHARED: self._digest_shared,
-            _DAY: lambda _: project.day(),
+            SHARED: self._digest_shared,
+            DAY: lambda _: project.day(),
+            COMPARED_DAY: lambda _: project.day(),
         }
 
     def holds(self, read: Read) -> bool:
@@ -90,7 +97,7 @@ class ResultInputs:
         if name == _PATCHES:
             # If no patch has changed, it does not matter which ones match.
             every, _, chosen = digest.partition(" ")
-            if every == self.digest(_ALL_PATCHES, argument.partition("\0")[0]):
+            if every == self.digest(ALL_PATCHES, argument.partition("\0")[0]):
                 return True
             return self.digest(name, argument).partition(" ")[2] == chosen
         return self.digest(name, argument) == digest
@@ -109,19 +116,16 @@ class ResultInputs:
 
         A result that does not hold again is that of this run alone.
         """
-        name = name_entry(entry)
+        name, others = name_entry(entry), set(part.used.reads)
         asked = [(_FILE, name), (_COMMON, "")]
         if env is None:
             asked.append((_MEMBERSHIP, name))
         else:
             asked += [(_ENVIRONMENT, env), (_PATCHES, f"{env}\0{name}")]
-            is_dated = bool(part.used.days) or self._runners[env].expander.environment.is_dated
-            asked += [(_DAY, "")] if is_dated else ()
-        if part.dependent:
-            asked.append((_SHARED, ""))
-        if env is not None and (part.dependent or any(made.companion for made in part.made)):
+            others |= {DAY} if self._runners[env].expander.environment.is_dated else set()
             # Objects of devices and runtimes are used by other jobs, so other patches may reach them.
-            asked.append((_ALL_PATCHES, env))
+            others |= {ALL_PATCHES} if SHARED in others or any(made.companion for made in part.made) else set()
+        asked += [(probe, (env or "") if probe == ALL_PATCHES else "") for probe in sorted(others)]
         if part.findings:
             asked.append((_SECRETS, ""))
             # The last line of each layer that findings are located in.
@@ -143,7 +147,7 @@ class ResultInputs:
 
     def list_patches(self) -> list[Read]:
         """Return what environments change in any file."""
-        asked = [(probe, env) for env in self._runners for probe in (_ENVIRONMENT, _ALL_PATCHES)]
+        asked = [(probe, env) for env in self._runners for probe in (_ENVIRONMENT, ALL_PATCHES)]
         return [(*each, self.digest(*each)) for each in asked]
 
     def note_jobs(self, entry: FileEntry, jobs: Iterable[Job]) -> None:
@@ -172,7 +176,7 @@ class ResultInputs:
 
     def digest_shared(self) -> str:
         """Return the digest of what files may share: devices and kinds that some define, and exported state."""
-        return self.digest(_SHARED)
+        return self.digest(SHARED)
 
     @cached_property
     def _texts(self) -> dict[str, bytes]:
@@ -203,7 +207,7 @@ class ResultInputs:
         """Return the digest of all patches, and that of those which match the jobs of a file."""
         env, _, name = argument.partition("\0")
         runner = self._runners[env]
-        every = self.digest(_ALL_PATCHES, env)
+        every = self.digest(ALL_PATCHES, env)
         if not runner.expander.environment.jobs and not runner.expander.environment.patches:
             return f"{every} "
         found = [runner.patches_for(job) for job in self.list_outlines(name)]

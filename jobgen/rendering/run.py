@@ -14,7 +14,7 @@ from jobgen.model.budget import RUN, TOO_MANY_STEPS
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Problem, Related, sort_findings
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.rendering.environment import EnvironmentRunner, Rendered
+from jobgen.rendering.environment import DAY, EnvironmentRunner, Rendered
 from jobgen.rendering.expand import JobDocument
 from jobgen.rendering.file_result import FileResult, join_parts
 from jobgen.rendering.left_out import LeftOut, find_environments, find_in_file
@@ -23,7 +23,7 @@ from jobgen.rendering.locate import locate
 from jobgen.rendering.process_files import map_files, process_files
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact_results import redact_shared
-from jobgen.rendering.result_inputs import ResultInputs, digest_value, make_key, name_entry
+from jobgen.rendering.result_inputs import SHARED, ResultInputs, digest_value, make_key, name_entry
 from jobgen.rendering.run_values import (
     RENDERED,
     RENDERED_SCOPE,
@@ -131,7 +131,9 @@ def _answer(
             # What is wrong with a file by itself, or prevents a render, a render reports again.
             if request.leaves_objects and not part.unrendered and not (env is None and part.findings):
                 made = [made._replace(object=data) for made, data in zip(part.made, part.objects, strict=True)]
-                bare = part._replace(made=made, findings=[], rows=[], comments=[], dependent=[], objects=[])
+                # A render reads nothing that other files define.
+                used = part.used._replace(reads=part.used.reads - {SHARED})
+                bare = part._replace(made=made, findings=[], used=used, rows=[], comments=[], objects=[])
                 left = Row(inputs.list_reads(entry, env, bare, holds_again=holds_again), bare)
             rows.append((row, left))
         found.append(rows)
@@ -228,7 +230,7 @@ def _finish(files: FileResults, first: _First, shared: Sequence[Finding]) -> Run
         sort_findings(dict.fromkeys(finished.findings)),
         finished.hidden,
         finished.rendered,
-        is_dated or any(part.used.days for part in files.parts),
+        is_dated or any(DAY in part.used.reads for part in files.parts),
         [*not_rendered, *first.left_out],
         find_unchecked(files) | finished.unchecked,
         find_owners(files),
