@@ -122,3 +122,23 @@ def test_a_policy_about_pods_matches_something(tmp_path):
     assert [rule for rule, *_ in lint_objects(tmp_path, write("Job"), groups="[example.com]")] == [
         "policy-matches-nothing"
     ]
+
+
+@pytest.mark.parametrize(
+    ("resources", "groups", "advice"),
+    [
+        ("[pod]", "['']", "no kind of its groups has the resource `pod`; did you mean `pods`?"),
+        ("[podz]", "['']", "no kind of its groups has the resource `podz`; did you mean `pods`?"),
+        ("[deployments]", "['']", "has the resource `deployments`; did you mean `deployments` of `apps`?"),
+        ("[deploy, sts]", "[apps]", "has the resource `deploy`; did you mean `deployments`?"),
+        ("[pod, services]", "['']", ""),
+        ("[pods/ephemeralcontainers]", "['']", ""),
+        ("['*']", "['']", ""),
+        ("[deployments]", "['', apps]", ""),
+    ],
+)
+def test_a_policy_about_a_resource_that_its_group_lacks_matches_nothing(tmp_path, resources, groups, advice):
+    found = lint_objects(tmp_path, write("Job").replace("bad/", "good/"), resources=resources, groups=groups)
+
+    said = [message for rule, _, message in found if rule == "policy-matches-nothing"]
+    assert [message.endswith(advice) for message in said] == [True] * bool(advice)

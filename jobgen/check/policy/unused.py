@@ -80,7 +80,7 @@ def find_unmatched(
             if not _matches_any((match,), resources):
                 yield UnmatchedPolicy(_explain(subject, block, resources), (match,))
                 continue
-            problem = _find_contradiction(subject, (match,), block)
+            problem = _find_unknown_resource(subject, block) or _find_contradiction(subject, (match,), block)
             if problem := problem or _find_false_condition(name, match, spec.get("matchConditions")):
                 yield UnmatchedPolicy(problem, (_NOTHING,))
         elif value_of(document["kind"]) == BINDING and _text(spec, "policyName") in by_name:
@@ -90,6 +90,25 @@ def find_unmatched(
                 yield UnmatchedPolicy(_explain(f"binding `{name}`", spec.get("matchResources"), resources), both[0])
             elif both and (problem := _find_contradiction(f"binding `{name}`", both[0], spec.get("matchResources"))):
                 yield UnmatchedPolicy(problem, (_NOTHING,))
+
+
+def _find_unknown_resource(subject: str, block: Any) -> Problem | None:
+    """Report a policy whose rules name only resources that their groups certainly do not have, such as `pod`."""
+    # Imported late: most repositories have no policies of their own.
+    from jobgen.schema.resource_names import find_meant_resource
+
+    first: Problem | None = None
+    for rule in block.get("resourceRules", ()) if isinstance(block, Mapping) else ():
+        groups = [str(value_of(group)) for group in rule["apiGroups"]]
+        for node in rule["resources"]:
+            name = str(value_of(node)).partition("/")[0]
+            meant = find_meant_resource(name, groups)
+            if meant is None:
+                return None
+            message = f"{subject} matches no kind: no kind of its groups has the resource `{name}`"
+            where = f"`{meant.resource}`" if meant.group in groups else f"`{meant.resource}` of `{meant.group}`"
+            first = first or _unmatched(f"{message}; did you mean {where}?", node)
+    return first
 
 
 # No object excuses a policy that contradicts itself.
