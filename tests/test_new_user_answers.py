@@ -196,6 +196,11 @@ CASES = {
     "program of a script": Case(
         command("\n    - bash\n    - -c\n    - |\n      cd /app\n      torchrn t.py"), 14, "did you mean `torchrun`?"
     ),
+    "script below its launcher": Case(
+        command("\n    - bash\n    - -c\n    - |\n      cd /app\n      torchrun --nnodes=1\n        t.py --lr 0.1\n"),
+        15,
+        "`t.py` is run as a program, because the line before it ends the command; write `\\` at the end of line 2",
+    ),
     "line of a folded script": Case(
         command("\n    - bash\n    - -c\n    - >\n      python t.py\n        --lr 0.1\n"),
         14,

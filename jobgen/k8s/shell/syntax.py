@@ -75,12 +75,33 @@ word; nothing behind the sign."""
 _ENDING = " \t\n;&|<>()'\""
 """What follows a word that is only an escaped space, or begins a string."""
 _MOST_SHOWN = 200
+_SCRIPT = lazy_pattern(r"[\w-]+\.py(?=\s|\Z)")
+_LONGEST_LINE = 400
+_LAUNCH = lazy_pattern(
+    r"\s*(?:exec\s+)?(?:torchrun|deepspeed|mpirun|horovodrun|accelerate\s+launch|python3?)(?:\s+(?!\S*\.py\b)[^\s;&|]+)*\s*\Z"
+)
+
+
+def _find_argument(text: str, start: int) -> Note | None:
+    """Return the argument with which a command begins; None if it begins with a program.
+
+    It is an option, or a script in a line below its launcher that is indented deeper.
+    """
+    if text[start] == "-":
+        is_option = text[start + 1 : start + 3].strip("-")[:1].isalpha()
+        return Note("option", start, text[start : start + _MOST_SHOWN].split(maxsplit=1)[0]) if is_option else None
+    found = _SCRIPT.match(text, start)
+    line = text.rfind("\n", 0, start) + 1
+    above = text[text.rfind("\n", 0, max(line - 1, 0)) + 1 : max(line - 1, 0)]
+    is_deeper = text[line:start].isspace() and start - line > len(above) - len(above.lstrip())
+    is_continued = found and is_deeper and len(above) < _LONGEST_LINE and _LAUNCH.match(above)
+    return Note("script", start, found[0]) if found and is_continued else None
 
 
 class Note(NamedTuple):
     """What is not meant: a here-document without an end, an option as a program, a space in a wrong place."""
 
-    kind: Choice["document", "option", "space", "bracket", "equals", "declared", "comment", "joined"]
+    kind: Choice["document", "option", "script", "space", "bracket", "equals", "declared", "comment", "joined"]
     at: int
     text: str
 
@@ -437,8 +458,10 @@ class _Parser:
             if sign in ("&&", "||", ";", "&", "|", ")"):
                 self.refuse(sign)
             raise UnsupportedSyntax
-        if self.text[start] == "-" and self.text[start + 1 : start + 3].strip("-")[:1].isalpha():
-            self.notes.append(Note("option", start, self.text[start : start + 200].split()[0]))
+        if (self.text[start] == "-" or ".py" in self.text[start : self.at]) and (
+            argument := _find_argument(self.text, start)
+        ):
+            self.notes.append(argument)
         elif len(words) > 1 and (
             self.text[start] == "[" or _read_plain(words[1], 0).startswith("=") or " = " in self.text[start : self.at]
         ):

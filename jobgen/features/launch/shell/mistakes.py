@@ -129,7 +129,8 @@ def _describe_document(text: str, note: Note) -> Mistake:
     return Mistake(line, f"{message}; write `{note.text}` at the start of the line behind it", is_error=False)
 
 
-_BREAKING = ("comment", "option", "space")
+_ARGUMENTS = ("option", "script")
+_BREAKING = ("comment", "space", *_ARGUMENTS)
 _JOINED = lazy_pattern(r"(&&|\|\|?)\s*\\ +\Z")
 
 
@@ -158,8 +159,8 @@ def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
                     f"behind `{joined[1]}`, `\\` and a space are a command that does not exist; remove the space, and"
                 )
                 message += " check that the next line begins with a command"
-            yield Mistake(line, message, is_error)
-        elif note.kind == "option" and is_first and line > 1 and lines[line - 2].strip():
+            yield Mistake(line, message, is_error and not any(each.kind == "script" for each in parsed.notes))
+        elif note.kind in _ARGUMENTS and is_first and line > 1 and lines[line - 2].strip():
             yield _describe_ended(lines, line, note.text, is_error)
             return
         elif note.kind == "bracket":
@@ -328,8 +329,8 @@ def _find_last(parsed: Parsed) -> int:
 
 
 def has_broken_command(parsed: Parsed) -> bool:
-    """Return True if a script starts an option as a program, or ends a command too early by a comment."""
-    return any(note.kind in ("comment", "option") for note in parsed.notes)
+    """Return True if a script starts an argument as a program, or ends a command too early by a comment."""
+    return any(note.kind in ("comment", *_ARGUMENTS) for note in parsed.notes)
 
 
 def _ends_before(parsed: Parsed, text: str, at: int) -> bool:
