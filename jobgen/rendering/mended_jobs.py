@@ -14,7 +14,6 @@ from jobgen.model.mend import find_gaps, list_faulty_names, list_parents, mend
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.file_result import FileResult
 from jobgen.rendering.trace import Job
-from jobgen.reports.consequences import DEPENDS_ON
 
 ABOUT_MISSING_FIELDS = frozenset(("missing-field", "missing-pod-field"))
 """Rules about what a job does not have."""
@@ -112,6 +111,9 @@ def _is_about(found: Finding, names: Collection[str]) -> bool:
         return any(found.has_word(name, name.removesuffix("s")) for name in names)
     if not found.rule.startswith("missing-"):
         return False
+    # Imported late: most jobs have no faults.
+    from jobgen.reports.consequences import DEPENDS_ON
+
     needed = {found.rule.removeprefix("missing-"), *found.wrong_values, *DEPENDS_ON.get(found.rule, ())}
     return any(name in needed or name.removesuffix("s") in needed for name in names)
 
