@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from command import run_jobgen_text
+from gitrepository import Repository
 
 from jobgen.repo import rendered_tree, tree_faults
 from jobgen.repo.lock import compute_digest
@@ -720,3 +721,36 @@ def test_check_lists_a_hundred_files_and_counts_the_others(tmp_path: Path) -> No
         "and 52 more files",
         "jobgen: the tree is not up to date; run `jobgen render -o ../out`",
     ]
+
+
+def test_a_later_commit_that_renders_the_same_leaves_the_lock_as_it_is(tmp_path: Path) -> None:
+    """A tree in another work tree names the commit of its sources, and is not changed by the next one."""
+    sources, deployed = (Repository(make_folder(tmp_path / name), tmp_path / "home") for name in ("jobs", "deployed"))
+    (sources.folder / "overlays/prod").mkdir(parents=True)
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: ml}\n"
+    (sources.folder / "overlays/prod/o.yaml").write_text(overlay)
+    (sources.folder / "jobs").mkdir()
+    job = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\n"
+    (sources.folder / "jobs/a.yaml").write_text(job + "spec: {framework: pytorch, image: 'example.com/a:1'}\n")
+    lock = deployed.folder / "rendered/prod" / LOCK
+
+    def render_commit() -> tuple[str, bytes]:
+        sources.commit()
+        assert sources.jobgen("render", "-o", "../deployed/rendered").returncode == 0
+        commit = sources.run("git", "rev-parse", "HEAD").stdout.strip()
+        return commit, lock.read_bytes()
+
+    first, before = render_commit()
+    (sources.folder / "README.md").write_text("# Jobs\n")
+    second, same = render_commit()
+    (sources.folder / "jobs/a.yaml").write_text(job + "spec: {framework: pytorch, image: 'example.com/a:2'}\n")
+    third, after = render_commit()
+
+    assert len({first, second, third}) == 3
+    assert same == before
+    assert (first.encode() in before, third.encode() in after) == (True, True)
+
+
+def make_folder(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
