@@ -391,7 +391,11 @@ def test_a_value_that_a_hint_names_is_not_refused(stress):
                     continue
                 before = Counter(found.rule for found in check(plain))
                 for text in re.findall(r"[^`]+(?=`(?:$|,| or))|[0-9]+", match[1]):
-                    value = int(text) if type(problem.node.follow(plain)) is int else text
+                    is_number = type(problem.node.follow(plain)) is int
+                    # `field: value` is about another field.
+                    if ": " in text:
+                        continue
+                    value = int(text, 8 if text.startswith("0") else 10) if is_number else text
                     after = Counter(found.rule for found in check(with_value_at(plain, path, value)))
                     if problem.rule == "unknown-role":
                         # Its fields belong to the role that is there, which a message names, too.
