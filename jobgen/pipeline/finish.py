@@ -15,7 +15,6 @@ from jobgen.model.builtin_rules import TREE_RULES
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, FindingIdentity, sort_findings
 from jobgen.reports import Suppressed
-from jobgen.reports.baseline import split
 from jobgen.reports.duplicates import group_by_kind, merge_duplicates
 from jobgen.reports.narrowing import EVERYTHING, Narrowing
 from jobgen.reports.severities import Severities
@@ -222,6 +221,9 @@ def leave_out_fixes(findings: Findings, context: Finishing) -> Findings:
 def hide_known(findings: Findings, context: Finishing) -> Findings:
     """Take away what the baseline lists."""
     if context.known:
+        # Imported late: most lints have no baseline.
+        from jobgen.reports.baseline import split
+
         findings, known, _ = split(findings, context.known)
         context.hide(known, "baseline", "the baseline lists it")
     return [*findings, *context.stale]
