@@ -169,6 +169,12 @@ def test_a_request_that_differs_from_its_limit_has_two_right_answers(tmp_path):
 AMOUNTS = {
     "gpu: 0.5": "`gpu` is `0.5`, and must be a whole number; a container gets whole devices",
     'gpu: "0.5"': "`nvidia.com/gpu` must be a whole number; a container gets whole devices",
+    'gpu: "a100:4"': "`nvidia.com/gpu` is `a100:4`, and must be a whole number such as `4`; select the model by"
+    " `nodeSelector`, such as `nvidia.com/gpu.product`",
+    "gpu: 4x H100": "`nvidia.com/gpu` is `4x H100`, and must be a whole number such as `4`; select the model by"
+    " `nodeSelector`, such as `nvidia.com/gpu.product`",
+    "gpu: 4 GPUs": "`nvidia.com/gpu` is `4 GPUs`, and must be a whole number such as `4`",
+    "gpu: a100": "`nvidia.com/gpu` is `a100`, and must be a whole number such as `1`",
     "gpu: two": "`nvidia.com/gpu` is `two`, and must be a whole number such as `1`",
     "gpu: 8, memory: 32GB": "`memory` is `32GB`, and must be a quantity such as `32G` or `32Gi`",
     "gpu: 8, memory: 64kb": "`memory` is `64kb`, and must be a quantity such as `64k` or `64Ki`",
@@ -604,3 +610,18 @@ def _find_launch_warnings(folder, command, variable):
     (folder / "job.json").write_text(json.dumps(job))
     found = find_findings(LintRequest(folder, ("job.json",))).findings
     return [each.message for each in found if each.rule in ("launch-refused", "launch-variables")]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["volumes: {d: {mountPath: /d}}", "volumes: {d: /d}", "volumes: [{name: d, mountPath: /d}]", "mount: {d: /d}"],
+)
+def test_volumes_of_an_init_container_are_its_mounts(typed, tmp_path):
+    """The volume is in the job, and here is its path; that the container does not mount it follows."""
+    fetch = f"initContainers: {{fetch: {{image: a/b:1.0.0, args: [cp, a, /d], {typed}}}}}"
+    job = JOB.replace("shm: 8Gi", f"shm: 8Gi\n  volumes: {{d: {{emptyDir: {{}}, mountPath: /d}}}}\n  {fetch}")
+    found = [each for each in lint_files(tmp_path, {"jobs/bert.yaml": job}) if each["rule"] != "missing-requests"]
+    name = typed.partition(":")[0]
+    assert [(each["rule"], each["message"]) for each in found if each["severity"] != "info"] == [
+        ("unknown-field", f"`{name}` is not a field of a container; write `mounts: {{d: /d}}`")
+    ]

@@ -68,3 +68,15 @@ def test_parts_of_image_names():
     assert not name.is_mutable
     assert parse_image_name("bert").is_mutable
     assert parse_image_name("bert:latest").is_mutable
+
+
+@pytest.mark.parametrize(
+    ("digest", "reason"),
+    [
+        ("sha256:9f86d081884c", "because it has 12 of 64 hexadecimal digits; copy the whole digest"),
+        (f"sha256:{'A' * 64}", "because it has other signs than `0` to `9` and `a` to `f`; copy the whole digest"),
+        ("9f86d081884c", "write `sha256:` and 64 hexadecimal digits"),
+    ],
+)
+def test_a_digest_that_is_not_one_says_what_it_lacks(digest, reason):
+    assert find_image_error(f"registry.example.com/a@{digest}").endswith(reason)

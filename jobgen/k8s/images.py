@@ -77,8 +77,24 @@ def find_image_error(image: str) -> str:
     if name.has_tag and not _is_tag(name.tag):
         return f"`{name.tag}` is not a valid tag" if name.tag else "the tag is empty"
     if name.digest and not _DIGEST.fullmatch(name.digest):
-        return f"`{name.digest}` is not a valid digest"
+        return _describe_digest(name.digest)
     return f"the repository must have at most {_MAX_LENGTH} characters" if len(name.repository) > _MAX_LENGTH else ""
+
+
+_DIGITS = {"sha256": 64, "sha384": 96, "sha512": 128}
+"""The number of hexadecimal digits of a digest, by its algorithm."""
+
+
+def _describe_digest(digest: str) -> str:
+    """Say what is wrong with a digest, and what to write."""
+    algorithm, _, digits = digest.partition(":")
+    start = f"`{digest}` is not a valid digest"
+    wanted = _DIGITS.get(algorithm)
+    if wanted is None:
+        return f"{start}; write `sha256:` and 64 hexadecimal digits"
+    if len(digits) != wanted:
+        return f"{start}, because it has {len(digits)} of {wanted} hexadecimal digits; copy the whole digest"
+    return f"{start}, because it has other signs than `0` to `9` and `a` to `f`; copy the whole digest"
 
 
 def lower_repository(image: str) -> str:

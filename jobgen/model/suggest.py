@@ -252,12 +252,28 @@ def suggest_quantity(place: Place, name: str = "") -> SuggestedFix:
     return ((FixStep("set", place, meant),), is_safe) if canonicalize_quantity(meant) else NO_FIX
 
 
+# `a100:4` of Slurm, `4xA100`, `4 GPUs` and `x4`.
+_DEVICES = lazy_pattern(
+    r"(?:(?P<model>[A-Za-z][\w.-]*):|x)?(?P<count>\d{1,3})(?:\s*[xX×]\s*(?P<other>[A-Za-z][\w-]*)|\s*[A-Za-z]+|\s*[xX])?"
+)
+
+
+def _describe_devices(name: str, written: str) -> str:
+    """Say what a number of devices looks like; a model of them is selected by the labels of nodes."""
+    found = _DEVICES.fullmatch(written.strip())
+    if found is None:
+        return "a whole number such as `1`"
+    is_model = name.startswith("nvidia.com/") and (found["model"] or found["other"])
+    model = "; select the model by `nodeSelector`, such as `nvidia.com/gpu.product`" if is_model else ""
+    return f"a whole number such as `{found['count']}`{model}"
+
+
 def describe_quantities(name: str, place: Place) -> str:
     """Say what amounts of a resource look like: devices are whole numbers, only CPUs are divided into thousandths."""
     steps, _ = suggest_quantity(place, name)
     meant = str(steps[0].value) if steps else ""
     if "/" in name:
-        return "a whole number such as `1`"
+        return _describe_devices(name, str(value_of(node_at(place))))
     if name == "cpu" and meant.isdigit():
         return f"a quantity such as `{meant}`"
     if meant and meant[-1] in "kMGTPE":

@@ -43,6 +43,7 @@ DEPENDS_ON: dict[str, frozenset[str]] = {
     "missing-pod-field": frozenset(),
     "missing-role": frozenset(("spec",)),
     "unknown-volume": frozenset(("volumes",)),
+    "unshared-folder": frozenset(("mount", "mounts", "volumeMounts", "volumes")),
     "conflicting-env": frozenset(),
     "invalid-env-source": frozenset(),
     "invalid-selector": frozenset(("values", "operator")),

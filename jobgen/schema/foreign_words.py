@@ -17,7 +17,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
 from jobgen.yamlio.write import to_inline_yaml
 
-JOB, ROLE, OVERLAY, PATCH, MATCH = "a job", "a role", "an overlay", "a patch", "a match"
+JOB, ROLE, OVERLAY, PATCH, MATCH, CONTAINER = "a job", "a role", "an overlay", "a patch", "a match", "a container"
 """Titles of the mappings of jobgen's formats, as their schemas name them."""
 
 _MAX_FORM = 100
@@ -320,6 +320,8 @@ def _find_form(title: str, key: str, value: Any, name: str, framework: str, word
         names = untraced(value)
         shown = f"names: {to_inline_yaml(names if isinstance(names, list) else [names])}"
         return f"write `{shown}`" if len(shown) <= _MAX_FORM and "`" not in shown else "write `names`"
+    if title == CONTAINER and key in ("mount", "volumes"):
+        return _write_mounts(untraced(value))
     if title in ("a secret", "a config") and key.isupper():
         return f"write `env: {{{key}: …}}`, with the name of a key"
     if title == ROLE and key in _ROLE_NAMES:
@@ -332,6 +334,17 @@ def _find_form(title: str, key: str, value: Any, name: str, framework: str, word
     if not word or word.startswith(_REMOVE):
         return ""
     return f"write {_show_with_value(word, own, untraced(value))}"
+
+
+def _write_mounts(value: Any) -> str:
+    """Return what to write for volumes in a container of a job: they are in the job, and here are their paths."""
+    pairs = list(value.items()) if isinstance(value, dict) else []
+    if isinstance(value, list):
+        pairs = [(each.get("name"), each) for each in value if isinstance(each, dict)]
+    paths = {name: each.get("mountPath") if isinstance(each, dict) else each for name, each in pairs}
+    shown = f"mounts: {to_inline_yaml(paths)}"
+    is_plain = bool(paths) and all(isinstance(each, str) for pair in paths.items() for each in pair)
+    return f"write `{shown}`" if is_plain and len(shown) <= _MAX_FORM and "`" not in shown else "write `mounts`"
 
 
 _LABEL = lazy_pattern(r"([\w./-]{1,80})==?([\w.-]{1,63})\Z")

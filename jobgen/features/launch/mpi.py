@@ -151,7 +151,7 @@ class _Launch(NamedTuple):
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
     """Return what fails, the world of the script, and the script."""
     faults, world, scripts = _judge(program, pods)
-    return [*faults, *_check_root(program, pods)], world, scripts
+    return [*faults, *_check_root(program, pods), *_check_implementation(program, pods)], world, scripts
 
 
 def _judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
@@ -281,6 +281,22 @@ def _check_root(program: Program, pods: Pods) -> Iterator[Fault]:
     error = "mpirun has detected an attempt to run as root"
     advice = "write `--allow-run-as-root` behind it, or set another user"
     yield Fault(program.node, f"{message} (`{error}`); {advice}", False, (), ((user, "the user"),))
+
+
+def _check_implementation(program: Program, pods: Pods) -> Iterator[Fault]:
+    """Report options of Open MPI in a job whose operator prepares another implementation."""
+    place = find_at(pods.container.pod.manifest.spec, "mpiImplementation")
+    written = as_text(place.node) if place is not None else ""
+    if pods.kind != "MPIJob" or written not in ("Intel", "MPICH") or program.name in _WITHOUT_ROOT:
+        return
+    names = [(word, (word.text or "").lstrip("-").partition("=")[0].replace("-", "_")) for word in program.words]
+    own = next((word for word, name in names if name in _OPEN_MPI and (word.text or "").startswith("-")), None)
+    if own is None or any(name in ("H", "host", "hostfile", "machinefile") for _, name in names):
+        return
+    message = f"`{own.text}` is an option of Open MPI, which does not find the workers with this `mpiImplementation`"
+    related = ((place, "decides how the hostfile is passed on"),)
+    advice = f"write `mpiImplementation: OpenMPI`, or remove the option for {written}"
+    yield Fault(own.node, f"{message}; {advice}", False, (), related)
 
 
 def _is_other(program: Program, pods: Pods) -> bool:

@@ -50,6 +50,7 @@ def find_slips(text: str) -> Iterator[Mistake]:
         elif number == 0 and (found := _PYTHON.match(text, start)):
             yield Mistake(line, _describe_python(found[0]), is_error=False)
         yield from _check_commands(text, start, end, and_or)
+    yield from _find_breaks(text)
     for found in _TEST.finditer(text):
         message = f"`{found[1]}` is always true, because `{found[2]}{found[3]}{found[4]}` is one word"
         operator = "=" if found[3] == "==" else found[3]
@@ -57,6 +58,22 @@ def find_slips(text: str) -> Iterator[Mistake]:
             f'[ "{found[2]}" {operator} {found[4]} ]' if found[2][0] == "$" else f"[ {found[2]} {operator} {found[4]} ]"
         )
         yield Mistake(text.count("\n", 0, found.start(1)) + 1, f"{message}; write `{meant}`", is_error=False)
+
+
+def _find_breaks(text: str) -> Iterator[Mistake]:
+    r"""Yield `\n` before a command, which a shell reads as `n`: a break of lines in a quoted text of Python or JSON."""
+    for found in _BREAK.finditer(text):
+        before = text[: found.start()]
+        if before.count("'") % 2 == 0 and before.count('"') % 2 == 0:
+            message = f"`\\n` is not a break of lines here: the shell reads `n{found[1]}`"
+            yield Mistake(before.count("\n") + 1, f"{message}; write the commands in lines behind `|`", is_error=False)
+            return
+
+
+_BREAK = lazy_pattern(
+    r"\\n[ \t]*(accelerate|bash|cd|cp|curl|deepspeed|echo|exec|export|mkdir|mpirun|pip3?|python3?|set|source|torchrun)"
+    r"(?=[ \t])"
+)
 
 
 def _describe_python(line: str) -> str:

@@ -31,7 +31,7 @@ _MAY_SLIP = lazy_pattern(
     r"\bcd[ \t]+[^\s;&|]+[ \t]+[A-Za-z]|(?:^|[;&])\s*(?:srun|conda\s+activate)\b|"
     r"(?:^|[;&|])\s*(?!(?:accelerate|bash|case|cat|deepspeed|mpirun|python[\d.]*|torchrun|touch|trap|true)\b)"
     r"(?:py|pt|to|ot|tr|ac|ca|de|ed|mp|pm|ba|bs|ho)[a-z]{2,}[ \t]+[\w./-]|"
-    r"\bpip3?\s+install\s.*\w[><]|\[\s+\S+=\S+\s+\]|\s[–—−]|\$\{\w+(?:[\s\"'/;]|\Z)|\$\(\((?!.*\)\))"
+    r"\\n[ \t]*[a-z]|\bpip3?\s+install\s.*\w[><]|\[\s+\S+=\S+\s+\]|\s[–—−]|\$\{\w+(?:[\s\"'/;]|\Z)|\$\(\((?!.*\)\))"
 )
 _MAY_BE_BASH = lazy_pattern(
     r"\[\[|\bsource\s|\w\]?\+?=\(|\+=|\]=|\bpipefail\b|\bfunction\s|\(\(|<<<|[<>]\(|&>|==|\$\{!|"

@@ -53,6 +53,13 @@ def unshared_folder(pod: Pod) -> Iterator[Violation]:
 def _find_unshared(container: Container, pod: Pod) -> Iterator[Violation]:
     """Yield the arguments of a container with a path that is in a volume of another container."""
     own = [_read_path(mount) for mount in container.volume_mounts]
+    moved = [] if container.init else list(_list_moved(container, pod))
+    for index, text in enumerate(container.words) if moved else ():
+        # What precedes may be the program, which is in the image.
+        path = text.rpartition("=")[2] if text[:1] == "-" else text if index else ""
+        for other, mount, place in moved:
+            if _is_in(path, _read_path(mount)) and not any(_is_in(path, each) for each in own):
+                yield _report_moved(container, index, path, other, mount, place)
     names = {as_text(mount.get("name")) for mount in container.volume_mounts}
     others = [
         (other, mount)
@@ -69,6 +76,26 @@ def _find_unshared(container: Container, pod: Pod) -> Iterator[Violation]:
                 if _is_in(path, _read_path(mount)):
                     yield _report(container, index, path, other, mount)
                     break
+
+
+def _list_moved(container: Container, pod: Pod) -> Iterator[tuple[Container, Mapping[str, Node], Mapping[str, Node]]]:
+    """Yield what init containers mount at another path than a container: each of them, its mount, and the other one."""
+    mounts = {as_text(mount.get("name")): mount for mount in container.volume_mounts if "subPath" not in mount}
+    for other in pod.init_containers:
+        for mount in other.volume_mounts:
+            own = mounts.get(as_text(mount.get("name")))
+            if own is not None and _is_shared(pod, mount) and _read_path(own) != _read_path(mount):
+                yield other, mount, own
+
+
+def _report_moved(
+    container: Container, index: int, path: str, other: Container, mount: Mapping[str, Node], own: Mapping[str, Node]
+) -> Violation:
+    meant = posixpath.normpath(path.replace(_read_path(mount), _read_path(own), 1))
+    start = f"`{path}` is where `{other.name}` has the volume `{as_text(mount.get('name'))}`, which `{container.name}`"
+    related = ((At(own, "mountPath"), "mounted here"),)
+    message = f"{start} has at `{_read_path(own)}`; write `{meant}`, or mount it at the same path"
+    return Violation(container.word_place(index), message, related)
 
 
 def _read_path(mount: Mapping[str, Node]) -> str:

@@ -83,7 +83,7 @@ def impossible_placement(pod: Pod) -> Iterator[Violation]:
             both = f"{first.source} requires {first.describe()}, and {second.source} {second.describe()}"
         message = f"no node meets both requirements of `{first.label}`: {both}, so that the pods stay Pending"
         related = ((first.place, "the other requirement"),)
-        yield Violation(second.place, f"{message}; write the same in both, or remove one", related)
+        yield Violation(second.place, f"{message}; make them agree, or remove one", related)
     elif pod.role is not None and pod.role.count > 1:
         yield from _check_together_and_apart(pod)
 
