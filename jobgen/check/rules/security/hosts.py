@@ -218,8 +218,8 @@ def node_agent(pod: Pod) -> Iterator[Violation]:
     that requests no devices and mounts folders of the node such as `/var/lib/kubelet`, or runs commands such as
     `nsenter`. Agents in `kube-system` are not reported.
 
-    Give it a namespace of its own, with the Pod Security level `privileged`, in which only administrators can change
-    objects, and select the nodes that need it.
+    Run it in `kube-system`, and select the nodes that need it. In another namespace, which needs the Pod Security level
+    `privileged`, let only administrators change objects, and accept the info there.
 
     When to turn it off: the info lists who controls the nodes, for a review. Turn it off for the path of the agents
     that you have reviewed, not in general.
