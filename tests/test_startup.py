@@ -113,7 +113,8 @@ NOT_FOR_A_LINT = STANDARD_LIBRARY | {
     "ruamel",  # for `import`, `migrate` and `init`
     "yaml",
 }
-MOST_MODULES = 222
+# One more since a run is in modules for its tasks and its files.
+MOST_MODULES = 223
 """The most modules of jobgen, beside rules, that a lint of one manifest imports. Raise it only for what all need."""
 
 
