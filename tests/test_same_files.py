@@ -273,6 +273,18 @@ def test_what_facts_say_decides_whether_all_jobs_are_compared(repository: Edited
     assert {"gpu-budget-exceeded", "team-budget-exceeded"} <= lint_some(repository.folder).same.rules
 
 
+def test_what_facts_say_decides_however_many_jobs_change(repository: EditedFolder) -> None:
+    names = [f"job-{number}" for number in range(60)]
+    for name in names:
+        repository.write(f"jobs/nlp/{name}.yaml", write_job(name))
+    repository.commit()
+    for name in names:
+        replace(repository, f"jobs/nlp/{name}.yaml", ":1.0", ":1.1")
+
+    same = lint_some(repository.folder).same
+    assert (same.files, same.rules) == ({*JOBS}, set())
+
+
 def test_no_stage_after_the_checks_knows_a_rule_about_several_jobs() -> None:
     """Otherwise such a finding could hide another one, or be hidden, and a lint would have to look for it always."""
     rules = {rule.name for rule in all_rules() if rule.scope == "fleet"}

@@ -131,12 +131,12 @@ def lint_since(folder, judge):
     with open_judge(LintRequest(folder, is_compared=True), judge) as request:
         found = findings_since(request, "HEAD", ask_findings(request, store), store).new
     store.save()
-    return found._replace(contents=None, runs=(), opinions=())
+    return found._replace(contents=None, opinions=())
 
 
 def lint_fresh(folder, judge):
     with open_judge(LintRequest(folder), judge) as request:
-        return findings_since(request, "HEAD", find_findings(request), Store()).new._replace(runs=(), opinions=())
+        return findings_since(request, "HEAD", find_findings(request), Store()).new._replace(opinions=())
 
 
 def lint_judged(lint, folder):

@@ -317,9 +317,9 @@ def _to_result(request: LintRequest, linted: LintRun, context: Finishing) -> Lin
         linted.taken,
         tuple(each.finding for each in hidden if each.by in ("rule", "group")),
         opinions=tuple(linted.opinions),
-        weaker=tuple(linted.weaker),
-        captures=tuple(linted.captures),
-        trees=tuple(linted.trees),
+        weaker=tuple(linted.notes.weaker),
+        captures=tuple(linted.notes.captures),
+        trees=tuple(linted.notes.trees),
         lines=linted.lines,
         left_out=tuple(each.finding for each in hidden if each.by == "narrowing"),
     )

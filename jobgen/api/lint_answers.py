@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobgen.api.lint_files import LintContents, LintFiles, LintRequest, LintRun, resolve_files
+from jobgen.api.lint_files import LintContents, LintFiles, LintNotes, LintRequest, LintRun, resolve_files
 from jobgen.engine.inputs import add_reads, real_path, record
 from jobgen.engine.store import Query, Row, Store
 from jobgen.model.data import Location
@@ -54,8 +54,8 @@ def _encode(linted: LintRun) -> str | None:
             "contents": linted.contents
             and [linted.contents.digests, sorted(linted.contents.dated), sorted(linted.contents.devices)],
             "lines": {file: list(lines.items()) for file, lines in linted.lines.items()},
+            "notes": [*linted.notes],
             "narrowing": [*linted.narrowing],
-            "runs": (),
             "beside": linted.beside and dict(linted.beside),
             "opinions": (),
         }
@@ -79,6 +79,7 @@ def _decode(text: str) -> LintRun:
         "coverage": Coverage(complete, *map(frozenset, coverage)),
         "taken": {path: (sort, why) for path, (sort, why) in plain["taken"].items()},
         "contents": LintContents(contents[0], *map(frozenset, contents[1:])) if contents else None,
+        "notes": LintNotes(*plain["notes"]),
         "narrowing": _decode_narrowing(*plain["narrowing"]),
         "lines": {file: dict(lines) for file, lines in plain["lines"].items()},
     }

@@ -36,7 +36,6 @@ from jobgen.reports.suppress import Coverage
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
-    from jobgen.rendering.run_values import RunResult
     from jobgen.reports import Opinion, Suppressed
     from jobgen.reports.suppress import Suppression
 
@@ -128,6 +127,17 @@ class LintContents(NamedTuple):
     """The files with objects that define devices, on which the objects of other files depend."""
 
 
+class LintNotes(NamedTuple):
+    """What a lint says besides its findings."""
+
+    weaker: Sequence[str] = ()
+    """What the settings check less than jobgen does without them."""
+    captures: Sequence[str] = ()
+    """Of which day the captured state of each environment is."""
+    trees: Sequence[str] = ()
+    """How much of the declared trees was compared with the sources."""
+
+
 class LintRun(NamedTuple):
     """The outcome of a lint."""
 
@@ -152,16 +162,9 @@ class LintRun(NamedTuple):
     opinions: Sequence[Opinion] = ()
     contents: LintContents | None = None
     """What was read, if nothing prevents a render."""
-    runs: Sequence[RunResult] = ()
-    """The results of the runs over the repository and over other files, unless the store has answered."""
-    weaker: Sequence[str] = ()
-    """What the settings check less than jobgen does without them."""
-    captures: Sequence[str] = ()
-    """Of which day the captured state of each environment is."""
+    notes: LintNotes = LintNotes()
     lines: Mapping[str, Mapping[int, str]] = MappingProxyType({})
     """The lines of files that findings point at, without secrets, by path and number; not of all files."""
-    trees: Sequence[str] = ()
-    """How much of the declared trees was compared with the sources."""
     narrowing: Narrowing = EVERYTHING
     """What to show of the findings, by the settings."""
     beside: Mapping[str, str] | None = MappingProxyType({})

@@ -10,7 +10,16 @@ from operator import add, or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobgen.api.lint_files import STDIN, LintContents, LintFiles, LintRequest, LintRun, resolve_files, select_findings
+from jobgen.api.lint_files import (
+    STDIN,
+    LintContents,
+    LintFiles,
+    LintNotes,
+    LintRequest,
+    LintRun,
+    resolve_files,
+    select_findings,
+)
 from jobgen.api.project import list_captures, select_environments
 from jobgen.api.recognized_files import (
     count_charts,
@@ -77,6 +86,20 @@ def find_findings(
 ) -> LintRun:
     """Check a whole repository, or the manifests at some paths, or raise a UsageError or a ToolError.
 
+    The arguments are those of `lint_files`.
+    """
+    linted, _ = lint_files(request, store, files, cancel)
+    return linted
+
+
+def lint_files(
+    request: LintRequest,
+    store: Store | None = None,
+    files: LintFiles | None = None,
+    cancel: Callable[[int, int], None] | None = None,
+) -> tuple[LintRun, Sequence[RunResult]]:
+    """Return a lint, and the results of the runs over the repository and over files by themselves.
+
     `files` if they have been resolved already. `cancel` is called with the number of processed and of all objects, and
     may end the lint with an exception.
     """
@@ -124,7 +147,7 @@ def find_findings(
     found = [finding for result, faults in zip(results, wrong, strict=True) for finding in (*result.findings, *faults)]
     findings = finish(found, context, OF_LINT)
     taken = name_taken(survey, last.skipped) if survey else {}
-    return LintRun(
+    linted = LintRun(
         _add_others(findings, files, request, project, taken, store),
         context.hidden,
         sum(result.file_count for result in results) - sum(files.is_excluded(entry.path) for entry in files.jobs),
@@ -143,15 +166,13 @@ def find_findings(
         taken=taken,
         rendered=all(result.rendered for result in results),
         contents=_list_contents(results),
-        runs=results,
         opinions=opinions,
-        weaker=list_customized(project),
-        captures=list_captures(project),
-        trees=_describe_trees(files, request),
+        notes=LintNotes(list_customized(project), list_captures(project), _describe_trees(files, request)),
         narrowing=project.narrowing,
         lines={file: lines for result in results for file, lines in result.lines.items() if file != STDIN},
         beside=_digest_beside(first, found, comments, coverages[0]) if request.same.files else {},
     )
+    return linted, results
 
 
 def _list_defects(results: Sequence[RunResult]) -> frozenset[str]:
@@ -319,31 +340,22 @@ def _request_runs(
 ) -> Iterator[RunRequest]:
     """Yield what to run: the jobs of the repository, and files by themselves."""
     project = load_project(store, files.root or request.folder, request.today)
-    common = RunRequest(
-        project,
-        (),
-        JobFiles(()),
-        LintTask(keeps_objects=bool(request.other_tools)),
+    ask = partial(
+        RunRequest,
+        task=LintTask(keeps_objects=bool(request.other_tools)),
         progress=cancel or ignore_progress,
-        store=store,
         is_cancellable=cancel is not None,
     )
     if files.whole and files.root is not None:
-        yield common._replace(
-            environments=select_environments(project, request.envs, is_lint=True),
-            files=JobFiles(files.jobs),
-            leaves_objects=request.leaves_objects and request.committed is None,
-            same=request.same,
-        )
+        selected = select_environments(project, request.envs, is_lint=True)
+        leaves_objects = request.leaves_objects and request.committed is None
+        jobs = JobFiles(files.jobs)
+        yield ask(project, selected, jobs, store=store, leaves_objects=leaves_objects, same=request.same)
     if survey is not None:
         # Files by themselves are checked as they are written.
         project = project._replace(as_written=True)
-        yield common._replace(
-            project=project,
-            environments=select_environments(project, request.envs, is_lint=True) if request.envs else [""],
-            files=LooseFiles(survey.entries),
-            store=store if request.keeps_results else None,
-        )
+        selected = select_environments(project, request.envs, is_lint=True) if request.envs else [""]
+        yield ask(project, selected, LooseFiles(survey.entries), store=store if request.keeps_results else None)
 
 
 def _find_unused_patterns(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import LintRequest, resolve_files
-from jobgen.api.lint_run import find_findings, finish_file
+from jobgen.api.lint_run import finish_file, lint_files
 from jobgen.engine.inputs import edited
 from jobgen.engine.store import Store
 from jobgen.features.editor.index import Decisions, DecisionsAnswer, IndexBuilder, IndexChange, QueueDecider
@@ -104,15 +104,15 @@ class WorkspaceLinter:
         with edited(drafts):
             files = resolve_files(self._request)
             try:
-                linted = find_findings(self._request, self._store, files, check)
+                linted, runs = lint_files(self._request, self._store, files, check)
             except JobgenError as error:
                 found = getattr(error, "findings", ())
                 return Snapshot(findings=group_findings(found, {}), error=str(error))
             self._store.drop_unused()
-            last = self._last = self._last.update(linted.runs)
+            last = self._last = self._last.update(runs)
             entries = [*files.jobs, *(files.standalone or ())]
             own = {entry.path: keys for entry in entries if (keys := _list_own(last.project, last.answers, entry))}
-            layers = list_layer_findings(last.project, linted.runs[0].layers.findings)
+            layers = list_layer_findings(last.project, runs[0].layers.findings)
             own |= {file: _list_keys(found) for file, found in layers.items()}
             index = self._index.update(last.list_parts(entries), last.list_runners(), last.read_jobs)
             jobs = files.jobs if files.whole else ()
