@@ -470,3 +470,26 @@ def test_values_of_flux_that_are_a_text_are_ignored_by_it(tmp_path: Path) -> Non
 
     assert [(each["rule"], each["severity"], each["line"]) for each in found] == [("unread-value", "warning", 15)]
     assert "Flux ignores" in found[0]["message"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "  valuesFrom: [{kind: Secret, name: one}]\n",
+        "  valuesFrom: [{kind: ConfigMap, name: one, optional: true}]\n",
+        "  valuesFrom: [{kind: Secret, name: two, valuesKey: values.yaml, targetPath: port}]\n  values: {host: d}\n",
+    ],
+)
+def test_a_release_whose_values_nobody_shows_is_counted_and_refused_strictly(tmp_path: Path, fields: str) -> None:
+    root = write_files(tmp_path, {**CHART, "apps/web.yaml": RELEASE + fields})
+
+    notes = [each for each in lint(root)["findings"] if each["rule"] == "unjudged-chart"]
+    strict = {
+        each["severity"] for each in lint(root, "--strict-files", ".")["findings"] if each["rule"] == "unjudged-chart"
+    }
+
+    assert [(each["severity"], each["file"]) for each in notes] == [("info", "apps/web.yaml")]
+    assert notes[0]["message"].startswith(
+        "1 Helm release of `web` was checked without some of its values, because no file"
+    )
+    assert strict == {"error"}

@@ -33,11 +33,13 @@ _CHANGES = """patches patchesJson6902 patchesStrategicMerge images replacements 
 
 
 class Unjudged(NamedTuple):
-    """A release that is not judged."""
+    """A release that is not judged, or not with all of its values."""
 
     location: Location
     chart: str
     why: str
+    is_partial: bool = False
+    """It is judged without some of its values."""
 
 
 REMOTE = "jobgen downloads no charts"
@@ -46,6 +48,7 @@ OPEN = "some values are filled in elsewhere"
 LIMIT = "its ApplicationSet writes too many Applications, and only the first ones were read"
 ELSEWHERE = "some values are in another repository"
 PATTERN = "a pattern names some of its values files"
+HIDDEN = "no file of this repository shows them"
 
 
 class TextFault(NamedTuple):
@@ -91,8 +94,8 @@ class _Reader:
             self.charts[folder] = Chart(self.tree.around.tree.source, folder)
         return self.charts.get(folder)
 
-    def leave_out(self, location: Location, chart: str, why: str) -> None:
-        self.unjudged.append(Unjudged(location, chart, why))
+    def leave_out(self, location: Location, chart: str, why: str, *, is_partial: bool = False) -> None:
+        self.unjudged.append(Unjudged(location, chart, why, is_partial))
 
     def read_file(self, path: str | None) -> File | None:
         file = self.tree.read(path) if path and self.tree.exists(path) else None
@@ -153,6 +156,8 @@ class _Reader:
                 self.leave_out(at, chart.name, values)
             return
         options, inputs, is_read = self.read_parameters(source, folder)
+        if not is_read:
+            self.leave_out(at, chart.name, HIDDEN, is_partial=True)
         release = name_release(chart, as_text(helm.get("releaseName")) or source.app)
         namespace = as_text(helm.get("namespace")) or source.namespace
         self.uses.append(
@@ -282,6 +287,8 @@ class _Reader:
         if "${" in written:
             self.leave_out(owner.location, chart.name, OPEN)
             return
+        if not is_known:
+            self.leave_out(owner.location, chart.name, HIDDEN, is_partial=True)
         self.uses.append(
             Use(
                 chart,

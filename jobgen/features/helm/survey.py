@@ -281,14 +281,15 @@ def _note_limit(chart: Chart, count: int) -> FileEntry:
 
 
 def _note_unjudged(releases: Sequence[Unjudged]) -> list[FileEntry]:
-    """Return one info for each reason why releases were not checked."""
+    """Return one info for each reason why releases were not checked, or not with all of their values."""
     entries: list[FileEntry] = []
-    for why, several in _group(releases).items():
-        names = list(dict.fromkeys(f"`{each.chart}`" for each in several if each.chart))
+    for (why, is_partial), group in _group(releases).items():
+        names = list(dict.fromkeys(f"`{each.chart}`" for each in group if each.chart))
         shown = f" of {_list_names(names)}" if names else ""
-        was = "was" if len(several) == 1 else "were"
-        message = f"{pluralize(len(several), 'Helm release')}{shown} {was} not checked, because {why}"
-        places = list(dict.fromkeys(each.location for each in several))
+        was, its = ("was", "its") if len(group) == 1 else ("were", "their")
+        checked = f"checked without some of {its} values" if is_partial else "not checked"
+        message = f"{pluralize(len(group), 'Helm release')}{shown} {was} {checked}, because {why}"
+        places = list(dict.fromkeys(each.location for each in group))
         related = tuple(Related(place, "another one") for place in places[1 : 1 + _MAX_NAMED])
         found = Finding(UNJUDGED, "meta", Severity.INFO, message, places[0], related=related)
         entries.append(note_findings(f"{places[0].file}/releases: {why}", [found]))
@@ -302,10 +303,10 @@ def _note_faults(releases: Releases, own: frozenset[str]) -> Iterator[FileEntry]
         yield note_findings(f"{found.location.file}/values {number}", [found])
 
 
-def _group(releases: Sequence[Unjudged]) -> dict[str, list[Unjudged]]:
-    grouped: dict[str, list[Unjudged]] = {}
-    for each in sorted(releases, key=lambda release: release.location):
-        grouped.setdefault(each.why, []).append(each)
+def _group(releases: Sequence[Unjudged]) -> dict[tuple[str, bool], list[Unjudged]]:
+    grouped: dict[tuple[str, bool], list[Unjudged]] = {}
+    for release in sorted(releases, key=lambda release: release.location):
+        grouped.setdefault((release.why, release.is_partial), []).append(release)
     return grouped
 
 
