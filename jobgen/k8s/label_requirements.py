@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path, list_mappings
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
@@ -83,6 +84,7 @@ def _find_in_term(requirements: Iterable[Requirement]) -> Contradiction | None:
     by_label: dict[str, list[Requirement]] = {}
     for requirement in requirements:
         known = by_label.setdefault(requirement.label, [])
+        charge(Work.PLACEMENT, sum(2 + len(each.values) + len(requirement.values) for each in known))
         other = next((each for each in known if _excludes(each, requirement)), None)
         if other is not None:
             return Contradiction(other, requirement)

@@ -49,6 +49,7 @@ class Work(StrEnum):
     PODS = "pods that the file of its team counts"
     DOCUMENTS = "documents in it"
     COMPARISON = "comparison of its objects"
+    PLACEMENT = "requirements of nodes"
 
 
 class BudgetExceededError(Exception):

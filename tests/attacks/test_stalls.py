@@ -128,6 +128,36 @@ def lint(root: Path, files: Files, **limits: int) -> Result:
     return result
 
 
+def pod_of(containers: list[dict[str, Any]], **spec: Any) -> Files:
+    template = {"spec": {"restartPolicy": "Never", "containers": containers, **spec}}
+    data = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a", "namespace": "b"}}
+    return {"jobs/a.yaml": json.dumps({**data, "spec": {"parallelism": 2, "template": template}})}
+
+
+def folders(count: int) -> Files:
+    """Return a pod of many containers, of which each names paths and mounts volumes of its own."""
+    containers = [
+        {
+            "name": f"c{number}",
+            "image": "a:1",
+            "command": ["x", *(f"/q{number}/{path}" for path in range(10))],
+            "volumeMounts": [{"name": f"v{number}", "mountPath": f"/d{number}"}],
+        }
+        for number in range(count)
+    ]
+    return pod_of(containers, volumes=[{"name": f"v{number}", "emptyDir": {}} for number in range(count)])
+
+
+def terms(count: int) -> Files:
+    """Return a pod that has to be with and without many groups of pods."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    affinity = {
+        name: {required: [{"topologyKey": f"{name}{number}", "labelSelector": {}} for number in range(count)]}
+        for name in ("podAffinity", "podAntiAffinity")
+    }
+    return pod_of([{"name": "a", "image": "a:1"}], affinity=affinity)
+
+
 # Each case: the files for a size, and the size. A lint of four times as much makes at most six times the calls.
 GROWING: dict[str, tuple[Callable[[int], Files], int]] = {
     "patches that match nothing": (patches, 15),
@@ -143,6 +173,8 @@ GROWING: dict[str, tuple[Callable[[int], Files], int]] = {
         lambda count: {"jobs/a.yaml": job("a")} | {f"overlays/o{n}/o.yaml": overlay() for n in range(count)},
         10,
     ),
+    "folders of containers": (folders, 60),
+    "terms of an affinity": (terms, 200),
     # What is compiled for one size must not be known for the other.
     "validations": (lambda count: policy([f"object.metadata.name != 'x{count}-{n}'" for n in range(count)]), 15),
     "overlays in a cycle": (lambda count: chain(count, '{"extends": ["o0"]}'), 40),
@@ -158,6 +190,16 @@ def test_time_grows_with_the_size(tmp_path: Path, case: str) -> None:
         return lambda: lint_paths(root, (), (), format_="concise")
 
     assert not grows_with_the_square(prepare, size)
+
+
+def test_requirements_of_one_label_have_a_budget(tmp_path: Path) -> None:
+    expressions = [{"key": "a", "operator": "NotIn", "values": [f"v{number}"]} for number in range(2_000)]
+    required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+    result = lint(tmp_path, pod_of([{"name": "a", "image": "a:1"}], affinity=affinity))
+
+    assert "the requirements of nodes needed more than" in result.out
 
 
 def test_extends_of_500_overlays_is_a_finding(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ _MODE = 0o644
 """The mode of files of Secrets, by default. They belong to root."""
 _OTHERS, _GROUP, _MOST = 0o077, 0o040, 0o777
 _READABLE = 0o044
-_OPTION = lazy_pattern(r"\b(?:ssh|scp|sftp)\b[^\n;&|]*?\s-i[\s=]*[\"']?(/[\w./-]+)|\bssh-add\s+(?:-\S+\s+)*(/[\w./-]+)")
+_OPTION = lazy_pattern(
+    r"\b(?:ssh|scp|sftp)\b[^\n;&|]{0,300}?\s-i[\s=]*[\"']?(/[\w./-]+)|\bssh-add\s+(?:-\S+\s+)*(/[\w./-]+)"
+)
 _SETTING = lazy_pattern(r"(?i)\bIdentityFile[\s=]+[\"']?(/[\w./-]+)")
 # What starts ssh, which then reads the keys of its own folder.
 _STARTS_SSH = lazy_pattern(r"\bgit@[\w.-]+:|\bssh://|\b(?:ssh|scp|sftp|rsync)\s")

@@ -1,19 +1,22 @@
 """Folders that containers of one pod share by a volume, and that one of them does not mount."""
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container, Pod
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
 
 _SHARED = ("emptyDir", "ephemeral", "persistentVolumeClaim")
 _PATH = lazy_pattern(r"(?:\A|[\s='\"(>])(/[\w.-]+(?:/[\w.-]+)*)")
+_PATH_MAX = 4096
 # Folders that every container has and uses for itself.
 _OWN = frozenset(("/", "/dev/shm", "/root", "/run", "/tmp", "/var/run", "/var/tmp"))  # noqa: S108
 
@@ -32,60 +35,92 @@ def unshared_folder(pod: Pod) -> Iterator[Violation]:
     When to turn it off: if both images really have a folder of that name, and the container is meant to use the one of
     its image, suppress the finding on the argument.
     """
-    containers = pod.all_containers
     if pod.partial:
         return
-    if len(containers) > 1:
-        for container in containers:
-            found = next(_find_unshared(container, pod), None)
-            if found is not None:
-                yield found
-                return
-    for volume in pod.volumes:
-        if "emptyDir" in volume and (mount := _find_only_reader(pod, as_text(volume.get("name")))) is not None:
-            name = as_text(volume.get("name"))
-            message = f"nothing can write to the `emptyDir` `{name}`, which is mounted read-only, so it stays empty"
-            advice = "remove `readOnly`, or mount it where its files are written"
-            yield Violation(At(mount, "readOnly"), f"{message}; {advice}")
+    mounts = _list_mounts(pod) if len(pod.all_containers) > 1 else []
+    by_folder = _group(mounts, lambda mount: mount.folder)
+    by_volume = _group([mount for mount in mounts if mount.container.init], lambda mount: mount.volume)
+    for container in pod.all_containers if mounts else ():
+        found = next(_find_unshared(container, by_folder, by_volume), None)
+        if found is not None:
+            yield found
             return
+    empty = {as_text(volume.get("name")) for volume in pod.volumes if "emptyDir" in volume}
+    for name, mount in _find_readers(pod, empty):
+        message = f"nothing can write to the `emptyDir` `{name}`, which is mounted read-only, so it stays empty"
+        yield Violation(At(mount, "readOnly"), f"{message}; remove `readOnly`, or mount it where its files are written")
+        return
 
 
-def _find_unshared(container: Container, pod: Pod) -> Iterator[Violation]:
+class _Mount(NamedTuple):
+    """Where a container mounts a volume that containers can share."""
+
+    container: Container
+    folder: str
+    volume: str
+    data: Mapping[str, Node]
+
+
+def _list_mounts(pod: Pod) -> list[_Mount]:
+    """Return the mounts of volumes that containers of a pod can share, but for folders that each has for itself."""
+    shared = {as_text(volume.get("name")) for volume in pod.volumes if not volume.keys().isdisjoint(_SHARED)}
+    mounts = (
+        _Mount(container, _read_path(mount), as_text(mount.get("name")), mount)
+        for container in pod.all_containers
+        for mount in container.volume_mounts
+    )
+    return [mount for mount in mounts if mount.volume in shared and mount.folder not in _OWN]
+
+
+def _group(mounts: Iterable[_Mount], key: Callable[[_Mount], str]) -> dict[str, list[_Mount]]:
+    groups: dict[str, list[_Mount]] = {}
+    for mount in mounts:
+        groups.setdefault(key(mount), []).append(mount)
+    return groups
+
+
+def _find_unshared(
+    container: Container, by_folder: Mapping[str, Sequence[_Mount]], by_volume: Mapping[str, Sequence[_Mount]]
+) -> Iterator[Violation]:
     """Yield the arguments of a container with a path that is in a volume of another container."""
-    own = [_read_path(mount) for mount in container.volume_mounts]
-    moved = [] if container.init else list(_list_moved(container, pod))
+    own = {_read_path(mount) for mount in container.volume_mounts}
+    moved = {} if container.init else _find_moved(container, by_volume)
     for index, text in enumerate(container.words) if moved else ():
         # What precedes may be the program, which is in the image.
         path = text.rpartition("=")[2] if text[:1] == "-" else text if index else ""
-        for other, mount, place in moved:
-            if _is_in(path, _read_path(mount)) and not any(_is_in(path, each) for each in own):
-                yield _report_moved(container, index, path, other, mount, place)
+        folders = list(_list_folders(path))
+        if own.isdisjoint(folders):
+            for mount, place in (moved[folder] for folder in folders if folder in moved):
+                yield _report_moved(container, index, path, mount.container, mount.data, place)
     names = {as_text(mount.get("name")) for mount in container.volume_mounts}
-    others = [
-        (other, mount)
-        for other in pod.all_containers
-        if other is not container
-        for mount in other.volume_mounts
-        if as_text(mount.get("name")) not in names and _is_shared(pod, mount)
-    ]
-    for index, text in enumerate(container.words) if others else ():
+    for index, text in enumerate(container.words):
         for path in _PATH.findall(text):
-            if any(_is_in(path, each) for each in own):
+            folders = list(_list_folders(path))
+            if not own.isdisjoint(folders):
                 continue
-            for other, mount in others:
-                if _is_in(path, _read_path(mount)):
-                    yield _report(container, index, path, other, mount)
-                    break
+            others = (mount for folder in folders for mount in by_folder.get(folder, ()))
+            found = next((mount for mount in others if mount.volume not in names), None)
+            if found is not None:
+                yield _report(container, index, path, found.container, found.data)
 
 
-def _list_moved(container: Container, pod: Pod) -> Iterator[tuple[Container, Mapping[str, Node], Mapping[str, Node]]]:
-    """Yield what init containers mount at another path than a container: each of them, its mount, and the other one."""
-    mounts = {as_text(mount.get("name")): mount for mount in container.volume_mounts if "subPath" not in mount}
-    for other in pod.init_containers:
-        for mount in other.volume_mounts:
-            own = mounts.get(as_text(mount.get("name")))
-            if own is not None and _is_shared(pod, mount) and _read_path(own) != _read_path(mount):
-                yield other, mount, own
+def _find_moved(
+    container: Container, by_volume: Mapping[str, Sequence[_Mount]]
+) -> dict[str, tuple[_Mount, Mapping[str, Node]]]:
+    """Return the folders at which init containers mount volumes that a container mounts elsewhere, with both mounts."""
+    moved: dict[str, tuple[_Mount, Mapping[str, Node]]] = {}
+    for own in container.volume_mounts:
+        for mount in by_volume.get(as_text(own.get("name")), ()) if "subPath" not in own else ():
+            if mount.folder != _read_path(own):
+                moved.setdefault(mount.folder, (mount, own))
+    return moved
+
+
+def _list_folders(path: str) -> Iterator[str]:
+    """Yield a path and the folders that it is in, but for the root; none of one that is longer than Linux takes."""
+    while path != "/" and 0 < len(path) < _PATH_MAX:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def _report_moved(
@@ -100,15 +135,6 @@ def _report_moved(
 
 def _read_path(mount: Mapping[str, Node]) -> str:
     return posixpath.normpath(as_text(mount.get("mountPath")) or "-")
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder}/")
-
-
-def _is_shared(pod: Pod, mount: Mapping[str, Node]) -> bool:
-    volume = next((each for each in pod.volumes if each.get("name") == mount.get("name")), {})
-    return not volume.keys().isdisjoint(_SHARED) and _read_path(mount) not in _OWN
 
 
 def _report(container: Container, index: int, path: str, other: Container, mount: Mapping[str, Node]) -> Violation:
@@ -126,13 +152,13 @@ def _name_field_of_spec(start: str, name: str, folder: str, problem: Problem, is
     return problem._replace(message=f"{start}; add `mounts: {{{name}: {folder}}}` to it") if is_spec else problem
 
 
-def _find_only_reader(pod: Pod, name: str) -> Mapping[str, Node] | None:
-    """Return the first mount of a volume if all of its mounts are read-only."""
-    mounts = [
-        as_mapping(mount)
-        for each in pod.all_containers
-        for mount in each.volume_mounts
-        if as_text(mount.get("name")) == name
-    ]
-    is_read = bool(mounts) and all(value_of(mount.get("readOnly")) is True for mount in mounts)
-    return mounts[0] if is_read else None
+def _find_readers(pod: Pod, names: AbstractSet[str]) -> Iterator[tuple[str, Mapping[str, Node]]]:
+    """Yield the volumes with names that are only mounted read-only, each with its first mount."""
+    mounts: dict[str, list[Mapping[str, Node]]] = {}
+    for container in pod.all_containers if names else ():
+        for mount in container.volume_mounts:
+            if (name := as_text(mount.get("name"))) in names:
+                mounts.setdefault(name, []).append(mount)
+    for name, found in mounts.items():
+        if all(value_of(mount.get("readOnly")) is True for mount in found):
+            yield name, found[0]

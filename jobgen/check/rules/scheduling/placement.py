@@ -1,5 +1,6 @@
 """Where and when pods may run."""
 
+import json
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
@@ -92,11 +93,12 @@ def _check_together_and_apart(pod: Pod) -> Iterator[Violation]:
     """Yield a group of pods that several pods have to be with, and without, in one topology."""
     affinity = as_mapping(pod.spec.get("affinity"))
     wanted, unwanted = (
-        [as_mapping(each) for each in as_list(as_mapping(affinity.get(name)).get(REQUIRED))]
+        [as_mapping(term) for term in as_list(as_mapping(affinity.get(name)).get(REQUIRED))]
         for name in ("podAffinity", "podAntiAffinity")
     )
-    for term in unwanted:
-        if term and any(untraced(term) == untraced(other) for other in wanted):
+    known = {json.dumps(untraced(term), sort_keys=True, default=str) for term in wanted}
+    for term in unwanted if known else ():
+        if term and json.dumps(untraced(term), sort_keys=True, default=str) in known:
             topology = as_text(term.get("topologyKey"))
             message = f"`podAffinity` and `podAntiAffinity` require the same pods in one `{topology}`, and elsewhere"
             yield Violation(
