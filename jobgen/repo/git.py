@@ -57,9 +57,9 @@ class GitError(Exception):
     """A Git command failed; the message is for the user."""
 
 
-def read_version() -> str:
-    """The version of Git; empty if it is not installed."""
-    return (_ask(Path(os.sep), "version") or "").removeprefix("git version ").strip()
+def read_version(folder: Path) -> str:
+    """Return the version of the Git that reads a folder; empty if none is installed."""
+    return (_ask(folder, "version") or "").removeprefix("git version ").strip()
 
 
 def is_refused(folder: Path) -> bool:
@@ -212,7 +212,7 @@ def resolve_commit(folder: Path, revision: str) -> str:
         _warn_of_names(folder, revision)
     if commit:
         return commit
-    if not read_version():
+    if not _find_git(str(folder), os.environ.get("PATH", os.defpath)):
         raise GitError("git is not on PATH, and is needed to read revisions; install it")
     if find_work_tree(folder) is None:
         raise GitError(_NO_REPOSITORY)

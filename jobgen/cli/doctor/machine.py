@@ -255,7 +255,7 @@ def check_cache(directory: Path) -> Check:
 
 def check_git(root: Path) -> Check:
     """The version of Git, and whether it can read revisions of the repository."""
-    number = git.read_version()
+    number = git.read_version(root)
     facts = {"version": number, "workTree": "", "shallow": False, "commits": False}
     if not number:
         found = "not installed; `diff` and `--since` need it, and dates of commits are unknown"
