@@ -19,7 +19,7 @@ MODULES = {
     for path in (ROOT / "jobgen").rglob("*.py")
     if path != ROOT / "jobgen" / "__init__.py"
 }
-MOST_LINES = 31_450
+MOST_LINES = 32_050
 """Lines of code that the render command reaches. The import of `NamedTuple` is a line of its own in most modules."""
 
 

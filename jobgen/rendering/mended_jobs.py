@@ -112,9 +112,14 @@ def _is_about(found: Finding, names: Collection[str]) -> bool:
     if not found.rule.startswith("missing-"):
         return False
     # Imported late: most jobs have no faults.
-    from jobgen.reports.consequences import DEPENDS_ON
+    from jobgen.reports.read_fields import DEPENDS_ON
 
-    needed = {found.rule.removeprefix("missing-"), *found.wrong_values, *DEPENDS_ON.get(found.rule, ())}
+    needed = {
+        found.rule.removeprefix("missing-"),
+        *found.wrong_values,
+        *(found.evidence or ()),
+        *DEPENDS_ON.get(found.rule, ()),
+    }
     return any(name in needed or name.removesuffix("s") in needed for name in names)
 
 

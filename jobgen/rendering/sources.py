@@ -141,7 +141,7 @@ def _add_volume(
             problems.append(Problem("missing-field", message, stray))
         elif not source.get("env") or value_of(source["env"]) is False:
             message = f"{kind.noun} `{name}` is not used; add `env` or `mountPath`"
-            problems.append(Problem("missing-field", message, name))
+            problems.append(Problem("missing-field", message, name, evidence=(str(name), "env", "mountPath")))
         return
     text, path = _NOT_IN_NAMES.sub("-", f"{kind.noun}-{name}".lower())[:63].strip("-"), source["mountPath"]
     if any(value_of(other.get("name")) == text for other in parts.volumes):

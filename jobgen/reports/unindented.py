@@ -14,7 +14,7 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.reports.consequences import DEPENDS_ON
+from jobgen.reports.read_fields import DEPENDS_ON
 
 _EMPTY = lazy_pattern(r"((?: |- )*)([\w./-]{1,100}):\s*(?:#.*)?\Z")
 _ENTRY = lazy_pattern(r"( *)([\w./-]{1,100}):(?:\s|\Z)")
