@@ -109,6 +109,8 @@ _OF_OTHERS = frozenset(("envall", "envnone", "env_all", "env_none"))
 _OPEN_MPI = frozenset(("allow_run_as_root", "mca", "omca", "prtemca"))
 _HIDING = (".sh", "torchrun", "torch.distributed", "accelerate", "deepspeed", "mpirun", "mpiexec", "horovodrun")
 _BARE_WORKER = lazy_pattern(r"worker-\d{1,4}\Z")
+_OWN_NAMES = frozenset(("dnsConfig", "hostAliases"))
+"""The fields of a pod with which it can know other names of hosts."""
 # Variables with the hosts of a launch.
 _HOSTS = lazy_pattern(r"(?i)host_?(?:file|list|s\Z)|\AHOROVOD_HOST")
 SLOTS_RULE, GPUS_RULE = "mpi-slots-mismatch", "slots-gpu-mismatch"
@@ -364,14 +366,12 @@ def _check_host_format(options: Options) -> Fault | None:
 
 def _check_hosts(program: Program, launch: _Launch, pods: Pods) -> list[Fault]:
     """Find hosts that are no workers of the job."""
-    listed = launch.parts[0].values.get("host")
-    if listed is not None and launch.hosts is not None and pods.kind == "MPIJob":
-        spec, job = pods.container.pod.spec, pods.container.pod.manifest.name
-        bare = next((name for name in launch.hosts.named if _BARE_WORKER.match(name)), None)
-        if bare is not None and "hostAliases" not in spec:
-            message = f"`{bare}` is not a host name of a worker, so mpirun cannot reach it; write `{job}-{bare}`"
-            return [Fault(listed.node, f"{message}, or remove the option: the operator writes a hostfile", False)]
+    values = launch.parts[0].values
+    listed, file = values.get("host"), values.get("hostfile")
     own = read_hostfile(program, OPERATOR_FILE, pods) if pods.kind == "MPIJob" else None
+    given = listed or file
+    if own and given and launch.hosts and (fault := _check_short(given, launch.hosts, own, pods)):
+        return [fault]
     if listed is None or not own or not own.total or own.others or launch.hosts is None:
         return []
     prefix = f"{pods.container.pod.manifest.name}-worker-"
@@ -383,6 +383,30 @@ def _check_hosts(program: Program, launch: _Launch, pods: Pods) -> list[Fault]:
         return []
     message = f"`{wrong}` is not a worker: the job has {pluralize(pods.count or 0, 'worker')}, from 0"
     return [Fault(listed.node, f"{message}; use only these", True, (), pods.related)]
+
+
+def _check_short(given: Word, hosts: Hosts, own: Hosts, pods: Pods) -> Fault | None:
+    """Return that a worker has only a part of its name in the operator's hostfile, which the launcher cannot find."""
+    manifest = pods.container.pod.manifest
+    domain = next(iter(own.named), "").partition(".")[2]
+    if not manifest.namespace:
+        domain = domain.replace(".default.svc", ".<namespace>.svc")
+    short = next((name for name in hosts.named if _find_worker(name, manifest.name, domain)), None)
+    # The pods can have other names for each other.
+    if short is None or any(not _OWN_NAMES.isdisjoint(pod.spec) for pod in manifest.pods):
+        return None
+    name = _find_worker(short, manifest.name, domain)
+    message = f"`{short}` is not a host name of a worker, so mpirun cannot reach it; write `{name}`"
+    return Fault(given.node, f"{message}, or remove the option: the operator writes a hostfile", False)
+
+
+def _find_worker(name: str, job: str, domain: str) -> str:
+    """Return the name in the hostfile of a worker that is named without its job or its domain; empty for others."""
+    if _BARE_WORKER.match(name):
+        name = f"{job}-{name}"
+    elif not domain or not _BARE_WORKER.match(name.removeprefix(f"{job}-")):
+        return ""
+    return f"{name}.{domain}" if domain else name
 
 
 def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fault], int | None]:
