@@ -313,7 +313,7 @@ OF_VOLCANO_AND_TENSORSTACK = [
         {"runPolicy": {"backoffLimit": 2, "schedulingPolicy": {"minAvailable": 3, "queue": "gpu"}}},
         {"runPolicy": {"backoffLimit": 2}, "volcano": {"minAvailable": 3}, "queue": "gpu"},
     ),
-    ("kubeflow volcano tensorflow", {"restartPolicy": "ExitCode"}, {"restartPolicy": "OnFailure"}),
+    ("kubeflow volcano tensorflow", {"restartPolicy": "ExitCode"}, {"restartPolicy": "Never"}),
     ("volcano kubeflow pytorch", {"volcano": {"maxRetry": 3, "minAvailable": 2}}, {"volcano": None}),
     ("tensorstack volcano pytorch", {"suspend": True, "priority": "50"}, {"suspend": None, "priority": "50"}),
     (

@@ -199,3 +199,63 @@ def test_advice_about_kueue_can_be_followed(framework, tmp_path):
     assert (done.returncode, bool(done.stdout)) == ((1, False) if options else (0, True))
     accepted = [f"--accept={name}" for name in options]
     assert jobgen(tmp_path, "migrate", "a", "--to", advice[0], *accepted).returncode == 0
+
+
+STARTED = "python -m torch.distributed.run --nnodes=$WORLD_SIZE --node_rank=$RANK --master_addr=$MASTER_ADDR train.py"
+
+
+@pytest.mark.parametrize(
+    ("policies", "target", "policy", "said"),
+    [
+        (("OnFailure", "ExitCode"), "volcano", "Never", ["ranks 1-3: restartPolicy: "]),
+        (("ExitCode", "ExitCode"), "volcano", "Never", ["all nodes: restartPolicy: "]),
+        (("OnFailure", "OnFailure"), "volcano", "Never", []),
+        (
+            ("OnFailure", "ExitCode"),
+            "jobset",
+            "Never",
+            [
+                "ranks 1-3: restartPolicy: ",
+                "all nodes: env RANK: `0` to `3` before, nothing after; the command reads `RANK`, which is empty then",
+                "error: `--node-rank` gets an empty value, because nothing sets `RANK`; remove `--node-rank`",
+            ],
+        ),
+    ],
+)
+def test_roles_that_restart_in_different_ways(policies, target, policy, said, tmp_path):
+    """Both roles get the policy that lets pods fail, and what differs is said of the nodes that it differs for."""
+    roles = {
+        name: {
+            "replicas": count,
+            "restartPolicy": own,
+            "template": {
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "pytorch",
+                            "image": "registry.example.com/bert:1.4.2",
+                            "command": ["bash", "-c", STARTED],
+                            "resources": {"limits": {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": 1}},
+                        }
+                    ]
+                }
+            },
+        }
+        for name, count, own in (("Master", 1, policies[0]), ("Worker", 3, policies[1]))
+    }
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "bert", "namespace": "ml"},
+        "spec": {"runPolicy": {"backoffLimit": 3, "cleanPodPolicy": "None"}, "pytorchReplicaSpecs": roles},
+    }
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    accept = [word for name in ("lost-fields", "operator-env", "restarts") for word in ("--accept", name)]
+    done = jobgen(tmp_path, "migrate", "job.yaml", "--to", target, "-o", "out", *accept)
+    written, report = (tmp_path / "out/bert.yaml").read_text(), done.stderr.decode()
+
+    # What is written for the JobSet has an error.
+    assert done.returncode == (1 if target == "jobset" else 0), report
+    assert set(re.findall(r"restartPolicy: (\w+)", written)) == {policy}
+    assert [each for each in said if each not in report] == []
+    assert ("restartPolicy: `" in report) == any("restartPolicy" in each for each in said)

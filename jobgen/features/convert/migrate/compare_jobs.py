@@ -14,12 +14,14 @@ from jobgen.features.convert.migrate.runtime import JOB_NAME, is_torchrun
 from jobgen.features.convert.operators.compare import (
     WORLD,
     Hosts,
+    Numbers,
     PodDifference,
     compare_pods,
     count_processes,
     find_hosts,
     find_main,
     is_launched,
+    name_ranks,
     read_env,
 )
 from jobgen.features.convert.operators.create import create_pods
@@ -241,7 +243,7 @@ def _compare_worlds(old: Sequence[CreatedPod], new: Sequence[CreatedPod]) -> Ite
     """Compare the variables that describe the nodes: those of before must be there, with the same meaning."""
     hosts = find_hosts(old), find_hosts(new)
     after = {pod.rank: pod for pod in new if pod.rank is not None}
-    found: dict[str, tuple[Any, Any]] = {}
+    found: dict[str, list[tuple[CreatedPod, Any, Any]]] = {}
     for pod in old:
         partner = after.get(pod.rank) if pod.rank is not None else None
         if partner is not None:
@@ -251,9 +253,22 @@ def _compare_worlds(old: Sequence[CreatedPod], new: Sequence[CreatedPod]) -> Ite
                 # torchrun takes one node if it has no number.
                 is_default = other is None and (name, value) == ("PET_NNODES", "1")
                 if value != other and UNDOCUMENTED not in (value, other) and not is_default:
-                    found.setdefault(name, (text, other_text))
-    for name, values in found.items():
-        yield PodDifference("world", "all nodes", f"env {name}", *values, training=True)
+                    found.setdefault(name, []).append((pod, text, other_text))
+    total = sum(pod.rank is not None for pod in old)
+    for name, rows in found.items():
+        pods, *sides = zip(*rows, strict=True)
+        where = name_ranks([*map(_get_rank, pods)], total)
+        before, after = (_join_values(side, pods[-1].count) for side in sides)
+        yield PodDifference("world", where, f"env {name}", before, after, training=True)
+
+
+def _join_values(values: Sequence[Any], count: int) -> Any:
+    """Return the value of a variable in some nodes, of which the last stands for others, too: as a range of numbers."""
+    first = values[0]
+    if len(values) < 2 or not str(first).isdecimal():
+        return first
+    last = int(first) + len(values) - 1
+    return Numbers(int(first), last + count - 1) if str(last) == values[-1] else first
 
 
 def _read_world(pod: CreatedPod, hosts: Hosts) -> dict[str, tuple[str, str]]:

@@ -5,12 +5,13 @@ A difference without a name is a fault of the migration. Nothing accepts it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jobgen.features.convert.migrate.compare_jobs import Rendered, compare_jobs
 from jobgen.features.convert.migrate.draft import MigrationNote
-from jobgen.features.convert.operators.compare import PodDifference
+from jobgen.features.convert.operators.compare import Numbers, PodDifference
 from jobgen.features.convert.operators.create import create_pods
 from jobgen.features.convert.operators.created import CreatedPod, as_items, find_container, get_fields, list_containers
 from jobgen.features.convert.operators.jobset import INDEX_VARIABLE
@@ -42,7 +43,7 @@ def find_differences(before: Rendered, after: Rendered, notes: Iterable[Migratio
     pair = _Pair(before, after, tuple(note for note in notes if note.change == "lost"))
     roles = [str(note.field[1]) for note in pair.lost if _name_note(note) == ROLES]
     found = [
-        NamedDifference(name, format_difference(each))
+        NamedDifference(name, f"{format_difference(each)}{_describe_use(each, pair)}")
         for each in compare_jobs(before, after, roles)
         if (name := _find_name(each, pair)) is not None
     ]
@@ -70,6 +71,8 @@ _LONGEST = 160
 
 
 def _format(value: Any) -> str:
+    if isinstance(value, Numbers):
+        return f"`{value.first}` to `{value.last}`"
     text = str(value)
     return "nothing" if value is None else f"`{text if len(text) <= _LONGEST else f'{text[:_LONGEST]}…'}`"
 
@@ -174,11 +177,22 @@ def _leads(side: Rendered, pod: CreatedPod) -> bool:
 def _is_read(difference: PodDifference, pair: _Pair) -> bool:
     """Return True if a program may read a variable: the index of an Indexed Job is for those without a framework."""
     _, _, name = difference.field.rpartition(" ")
-    if name != INDEX_VARIABLE or pair.before.framework == "generic":
-        return True
-    pods = create_pods(pair.before.object, pair.before.runtimes, pair.before.cluster)
+    return name != INDEX_VARIABLE or pair.before.framework == "generic" or _is_named(name, pair.before)
+
+
+def _is_named(variable: str, side: Rendered) -> bool:
+    """Return True if a command names a variable."""
+    pods = create_pods(side.object, side.runtimes, side.cluster)
     containers = [container for pod in pods for container in list_containers(pod.spec)]
-    return any(name in str(container.get(field)) for container in containers for field in _COMMANDS)
+    pattern = re.compile(rf"\b{variable}\b")
+    return any(pattern.search(str(container.get(field))) for container in containers for field in _COMMANDS)
+
+
+def _describe_use(difference: PodDifference, pair: _Pair) -> str:
+    """Return that the command reads a variable that nothing sets afterwards; empty if it does not."""
+    variable = difference.field.rpartition(" ")[2]
+    is_lost = difference.kind == "world" and difference.after is None and _is_named(variable, pair.after)
+    return f"; the command reads `{variable}`, which is empty then" if is_lost else ""
 
 
 def _explain(difference: PodDifference, pair: _Pair, *, is_command: bool) -> str:

@@ -61,7 +61,7 @@ def let_pods_fail(draft: Draft, before: Rendered, render: Render) -> bool:
     for path in paths:
         put_at(spec, path, "Never")
     after = render(spec) if paths else None
-    if after is None or any(map(_is_restart, compare_jobs(before, after))):
+    if after is None or not _find_other_starts(before, after) <= _find_other_starts(before, render(draft.spec)):
         return False
     draft.spec = spec
     # That another policy was written first is not of interest.
@@ -69,6 +69,12 @@ def let_pods_fail(draft: Draft, before: Rendered, render: Render) -> bool:
     for path in paths:
         draft.note(path, "changed", f"it is `Never` now: {effect}")
     return True
+
+
+def _find_other_starts(before: Rendered, after: Rendered | None) -> frozenset[tuple[str, str]]:
+    """Return the pods that start again where they did not before, or the other way around."""
+    found = compare_jobs(before, after) if after else ()
+    return frozenset((each.where, each.field) for each in found if _is_restart(each))
 
 
 def _find_restarted(spec: Fields) -> Iterator[KeyPath]:

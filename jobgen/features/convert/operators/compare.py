@@ -146,12 +146,14 @@ def describe_changes(
             key = json.dumps([change.kind, change.field, *values], sort_keys=True, default=str)
             found.setdefault(key, (change, []))[1].append(int(rank))
     for change, ranks in found.values():
-        where = "all nodes" if len(ranks) == total else _format_ranks(ranks)
+        where = name_ranks(ranks, total)
         yield change.kind, where, change.field, change.before, change.after, change.training
 
 
-def _format_ranks(ranks: list[int]) -> str:
-    """Write ranks as `rank 0` or `ranks 1-3, 5`."""
+def name_ranks(ranks: Sequence[int], total: int) -> str:
+    """Return ranks as `all nodes`, `rank 0` or `ranks 1-3, 5`."""
+    if len(ranks) == total:
+        return "all nodes"
     spans: list[list[int]] = []
     for rank in ranks:
         if spans and spans[-1][1] == rank - 1:
@@ -428,6 +430,13 @@ _SCHEDULING = frozenset(
 _SEPARATE = frozenset(
     "containers initContainers volumes hostname subdomain restartPolicy serviceAccount setHostnameAsFQDN".split()
 )
+
+
+class Numbers(NamedTuple):
+    """The values that a variable has from the first of some nodes to the last one, such as their ranks."""
+
+    first: int
+    last: int
 
 
 class PodDifference(NamedTuple):
