@@ -236,3 +236,111 @@ def test_a_replace_fails_where_pods_are_immutable(api, kind, option, spec, effec
     [message] = messages(tmp_path, SYNCED % (api, kind, option, spec), "", "forced-sync")
 
     assert effect in message
+
+
+MPI_HOSTS = """\
+apiVersion: kubeflow.org/%s
+kind: MPIJob
+metadata: {name: resnet%s}
+spec:
+  slotsPerWorker: 8
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          containers: [{name: mpi, image: "a/b:1", command: [mpirun, -np, "8", -H, "%s:8", python, t.py]}]
+    Worker:
+      replicas: 1
+      template: {spec: {%scontainers: [{name: mpi, image: "a/b:1", resources: {limits: {nvidia.com/gpu: 8}}}]}}
+"""
+NAMED = ", namespace: ml"
+ALIASES = "hostAliases: [{ip: 10.0.0.1, hostnames: [worker-0]}], "
+
+
+@pytest.mark.parametrize(
+    ("version", "namespace", "host", "pod", "right", "settings"),
+    [
+        ("v2beta1", NAMED, "worker-0", "", "resnet-worker-0.resnet.ml.svc", ""),
+        ("v2beta1", NAMED, "resnet-worker-0", "", "resnet-worker-0.resnet.ml.svc", ""),
+        ("v2beta1", "", "resnet-worker-0", "", "resnet-worker-0.resnet.<namespace>.svc", ""),
+        (
+            "v2beta1",
+            NAMED,
+            "worker-0",
+            "",
+            "resnet-worker-0.resnet-worker.ml.svc",
+            "operators: {mpi-operator: 0.4.0}",
+        ),
+        ("v2beta1", NAMED, "resnet-worker-0.resnet.ml.svc", "", "", ""),
+        ("v2beta1", NAMED, "worker-0", ALIASES, "", ""),
+        ("v2beta1", NAMED, "gpu-7.example.com", "", "", ""),
+        ("v1", NAMED, "worker-0", "", "resnet-worker-0", ""),
+        ("v1", NAMED, "resnet-worker-0", "", "", ""),
+    ],
+)
+def test_hosts_of_mpirun_have_the_names_of_the_hostfile(version, namespace, host, pod, right, settings, tmp_path):
+    found = messages(tmp_path, MPI_HOSTS % (version, namespace, host, pod), settings, "launch-refused")
+
+    assert bool(right) == bool(found), found
+    assert all(f"write `{right}`, or remove the option" in each for each in found)
+
+
+TORCH_LINE = """apiVersion: %s
+kind: %s
+metadata: {name: a, namespace: ml}
+spec:
+  %s
+"""
+OF_JOB_SET = (
+    "replicatedJobs: [{name: w, template: {spec: {completionMode: Indexed, completions: 4, parallelism: 4, %s}}}]"
+)
+OF_TORCH_JOB = "pytorchReplicaSpecs: {Master: {%s}, Worker: {replicas: 3, %s}}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (
+            "JobSet",
+            "--nnodes=4 --node_rank=$RANK",
+            (
+                "`--node-rank` gets an empty value, because nothing sets `RANK`; "
+                "write `--node-rank=$(JOB_COMPLETION_INDEX)`"
+            ),
+        ),
+        (
+            "JobSet",
+            "--nnodes=$WORLD_SIZE",
+            "`--nnodes` gets an empty value, because nothing sets `WORLD_SIZE`; write `--nnodes=4`, the number of pods",
+        ),
+        (
+            "JobSet",
+            "--nnodes=4 --node_rank $RANK",
+            (
+                "`--node-rank` gets an empty value, because nothing sets `RANK`; "
+                "write `--node-rank=$(JOB_COMPLETION_INDEX)`"
+            ),
+        ),
+        ("JobSet", "--nnodes=4 --node_rank=$JOB_COMPLETION_INDEX", ""),
+        ("JobSet", "--nnodes=4 --node_rank ${RANK:-0}", ""),
+        (
+            "PyTorchJob",
+            "--nnodes=$SLURM_NNODES --node_rank=$SLURM_NODEID",
+            (
+                "`--nnodes` and `--node-rank` get empty values, because nothing sets `SLURM_NNODES` and "
+                "`SLURM_NODEID`: no Slurm starts the container; remove `--nnodes`, for which `PET_NNODES` is set, and remove "
+                "`--node-rank`, for which `PET_NODE_RANK` is set"
+            ),
+        ),
+        ("PyTorchJob", "--nnodes=4 --node_rank=$RANK", ""),
+    ],
+)
+def test_numbers_of_torchrun_that_nothing_sets(kind, options, message, tmp_path):
+    line = f"torchrun {options} --nproc_per_node=1 --master_addr=a-w-0-0.a --master_port=29500 t.py"
+    name = "pytorch" if kind == "PyTorchJob" else "main"
+    pod = f'template: {{spec: {{containers: [{{name: {name}, image: "a/b:1", command: [bash, -c, "{line}"]}}]}}}}'
+    text = OF_TORCH_JOB % (pod, pod) if kind == "PyTorchJob" else OF_JOB_SET % pod
+    version = "kubeflow.org/v1" if kind == "PyTorchJob" else "jobset.x-k8s.io/v1alpha2"
+    found = messages(tmp_path, TORCH_LINE % (version, kind, text), "", "launch-refused")
+
+    assert set(found) == ({message} if message else set())

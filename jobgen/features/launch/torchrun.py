@@ -45,6 +45,7 @@ _INDEXES = {
     "LeaderWorkerSet": "$(LWS_WORKER_INDEX)",
 }
 _NUMBERS = frozenset(("master_port", "max_restarts", "node_rank"))
+_ALL_NUMBERS = _NUMBERS | {"nnodes", "nproc_per_node"}
 _MAX_PORT = 65535
 _BACKENDS = ("c10d", "etcd", "etcd-v2", "static")
 _FIELDS = (
@@ -152,6 +153,7 @@ def count_processes(value: Word, program: Program, pods: Pods) -> int | None:
 
 def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     """Find values that torchrun refuses."""
+    yield from _check_empty(run, pods)
     yield from _check_bounds(run, pods)
     if not _NUMBERS.isdisjoint(run.options.values):
         yield from _check_numbers(run)
@@ -179,8 +181,56 @@ def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         is_script = value.text.endswith(".py") or value.text == "-m"
         advice = f"write `{'gpu ' * is_script}{value.text * is_script or 'gpu'}`"
         yield Fault(value.node, f"`{value.text}` is not a number of processes (torchrun: `{error}`); {advice}")
-    elif value.number is None:
+    elif value.number is None and not _is_empty("nproc_per_node", run):
         yield Fault(value.node, _describe_bad_number("nproc-per-node", value.text, run, pods))
+
+
+def _check_empty(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    """Report the numbers that are empty as one fault: nothing sets the variables that they are taken from."""
+    found = {name: word for name, word in run.options.values.items() if name in _ALL_NUMBERS and word.text == ""}
+    lacking = run.options.lacking
+    if lacking is not None and (name := SYNTAX.find((lacking.text or "").lstrip("-"))) in _ALL_NUMBERS:
+        # Without quotes, the next word is taken for the value.
+        found[str(name)] = lacking
+    empty = list(found)
+    if not empty:
+        return
+    unset = dict.fromkeys(variable for name in empty if (variable := _find_variable(name, pods)))
+    reason = f", because nothing sets {' and '.join(f'`{name}`' for name in unset)}" if unset else ""
+    if any(name.startswith("SLURM_") for name in unset):
+        reason += ": no Slurm starts the container"
+    shown = " and ".join(f"`--{name.replace('_', '-')}`" for name in empty)
+    gets = "gets an empty value" if len(empty) == 1 else "get empty values"
+    advice = ", and ".join(_advise_number(name, run, pods) for name in empty)
+    yield Fault(found[empty[0]].node, f"{shown} {gets}{reason}; {advice}")
+
+
+def _is_empty(name: str, run: Torchrun) -> bool:
+    return name in run.options.values and run.options.values[name].text == ""
+
+
+def _find_variable(option: str, pods: Pods) -> str:
+    """Return the variable that an option takes its value from; empty if it is not found."""
+    pattern = rf"--{option.replace('_', '[-_]')}[=\s]+[\"']?\$[{{(]?(\w+)"
+    found = re.search(pattern, pods.container.search_text)
+    return found[1] if found else ""
+
+
+def _advise_number(option: str, run: Torchrun, pods: Pods) -> str:
+    """Return what to write for an option whose value is empty."""
+    shown, variable = f"`--{option.replace('_', '-')}`", f"PET_{option.upper()}"
+    if run.program.variable(variable) is not None:
+        return f"remove {shown}, for which `{variable}` is set"
+    if option == "node_rank":
+        if run.find("rdzv_backend", "static").text not in ("static", None):
+            return f"remove {shown}: the nodes are numbered where they meet"
+        index = _INDEXES.get(pods.kind, "")
+        # The pods of another role have the same indexes.
+        is_own = index and run.program.variable(index[2:-1]) is not None and len(pods.container.pod.manifest.roles) == 1
+        return f"write `--node-rank={index}`" if is_own else "give each pod a rank of its own"
+    if option == "nnodes" and pods.count:
+        return f"write `--nnodes={pods.count}`, the number of pods"
+    return f"write a number for {shown}, or remove it"
 
 
 def _check_numbers(run: Torchrun) -> Iterator[Fault]:
@@ -196,8 +246,9 @@ def _check_numbers(run: Torchrun) -> Iterator[Fault]:
 
 def _check_bounds(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     value, least, most = run.find("nnodes", "1:1"), run.least, run.most
-    if value.text is None or (pods.elastic is not None and "nnodes" not in run.options.values):
-        # `elastic-bounds` reports the policy.
+    is_given = "nnodes" in run.options.values
+    # `elastic-bounds` reports the policy.
+    if value.text is None or _is_empty("nnodes", run) or (pods.elastic is not None and not is_given):
         return
     if value.text.count(":") > 1:
         error = f'nnodes={value.text} is not in "MIN:MAX" format'
@@ -216,7 +267,7 @@ def _describe_bad_number(option: str, text: str, run: Torchrun, pods: Pods) -> s
         f"`{text}` is not a number for `--{option}` (torchrun: `invalid literal for int() with base 10: '{text}'`)"
     )
     if not text:
-        return f"`--{option}` gets an empty value; write a number, or set the variable"
+        return f"`PET_{option.upper().replace('-', '_')}` is empty; write a number"
     name = text.lstrip("${(").rstrip("})")
     if text.startswith("$("):
         return f"{message}; set `{name}` in `env`"
