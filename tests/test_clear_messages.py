@@ -625,3 +625,43 @@ def test_volumes_of_an_init_container_are_its_mounts(typed, tmp_path):
     assert [(each["rule"], each["message"]) for each in found if each["severity"] != "info"] == [
         ("unknown-field", f"`{name}` is not a field of a container; write `mounts: {{d: /d}}`")
     ]
+
+
+WITH_STORAGE = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: bert, namespace: ml}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      volumes: [{name: v, emptyDir: {%s}}]
+      containers: [{name: a, image: "a/b:1.0.0", volumeMounts: [{name: v, mountPath: /v}], resources: {%s}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("volume", "resources", "said"),
+    [
+        ("", "limits: {ephemeral-storage: 200}", ["error: `200` is too little local storage", "write `200Gi`"]),
+        ("", "requests: {ephemeral-storage: 50}", ["warning: `50` is too little local storage", "write `50Gi`"]),
+        ("", "limits: {ephemeral-storage: 512m}", ["error: `512m` is too little local storage", "write `512Mi`"]),
+        ("", "limits: {ephemeral-storage: 20Gi}, requests: {ephemeral-storage: 0}", []),
+        ("sizeLimit: 200", "", ["warning: `200` is too little local storage", "write `200Gi`"]),
+        ("sizeLimit: 16, medium: Memory", "", ["warning: `16` is too little memory", "write `16Gi`"]),
+        ("sizeLimit: 200Gi", "", []),
+        ("sizeLimit: 64k", "", []),
+        ("sizeLimit: 64k, medium: Memory", "", ["no program fits into less than a mebibyte; write `64Gi`"]),
+        ("", "limits: {memory: 64}", ["error: `64` is too little memory", "write `64Gi`"]),
+    ],
+)
+def test_amounts_without_a_unit_are_bytes(volume, resources, said, tmp_path):
+    found = lint_files(tmp_path, {"jobs/a.yaml": WITH_STORAGE % (volume, resources)})
+    texts = [
+        f"{each['severity']}: {each['message']}"
+        for each in found
+        if each["rule"].endswith(("y-too-small", "m-too-small"))
+    ]
+
+    assert len(texts) == bool(said), texts
+    assert all(word in text for text in texts for word in said), texts

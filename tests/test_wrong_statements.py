@@ -328,8 +328,8 @@ OF_TORCH_JOB = "pytorchReplicaSpecs: {Master: {%s}, Worker: {replicas: 3, %s}}"
             "--nnodes=$SLURM_NNODES --node_rank=$SLURM_NODEID",
             (
                 "`--nnodes` and `--node-rank` get empty values, because nothing sets `SLURM_NNODES` and "
-                "`SLURM_NODEID`: no Slurm starts the container; remove `--nnodes`, for which `PET_NNODES` is set, and remove "
-                "`--node-rank`, for which `PET_NODE_RANK` is set"
+                "`SLURM_NODEID`: no Slurm starts the container; remove `--nnodes`, for which `PET_NNODES` is set, "
+                "and remove `--node-rank`, for which `PET_NODE_RANK` is set"
             ),
         ),
         ("PyTorchJob", "--nnodes=4 --node_rank=$RANK", ""),

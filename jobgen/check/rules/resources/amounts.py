@@ -8,8 +8,9 @@ from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.k8s.shell.commands import parse_command
 from jobgen.model.data import Node, TracedScalar, value_of
-from jobgen.model.finding import FixStep, Problem
+from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import has_any, lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
 
@@ -150,23 +151,19 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
     probably killed with `OOMKilled` when it starts to train. So is less than 256 MiB for a program that trains on a
     GPU, or for a launcher such as `torchrun`, which imports PyTorch. As a request without a limit it is an info.
 
+    The same is true of `ephemeral-storage`: the kubelet evicts a pod whose files and logs are larger than its limit.
+
     Write `512Mi` or `64Gi`.
 
     When to turn it off: a value in bytes that is meant is at least a MiB for every real program. For tests of the
     OOM handling itself, suppress it on the line.
     """
+    yield from _check_units(container, "ephemeral-storage")
+    if (without_unit := next(_check_units(container, "memory"), None)) is not None:
+        yield without_unit
+        return
     limit, request = container.limits.get("memory"), container.requests.get("memory")
     sizes = to_milli(limit), to_milli(request)
-    for holder, size, severity in zip((container.limits, container.requests), sizes, (ERROR, WARNING), strict=True):
-        if size is not None and 0 < size < _MEBIBYTE:
-            place, is_several = At(holder, "memory"), container.gpus > 1
-            written = str(value_of(place.node))
-            meant = _suggest(written, for_gpus=is_several)
-            fix_steps = (FixStep("set", place, meant),)
-            finish = partial(_name_as_written, is_several)
-            message = _explain_memory(written, meant)
-            yield Violation(place, message, severity=severity, fix_steps=fix_steps, safe=False, finish=finish)
-            return
     # The request counts if there is no limit.
     holder, size = (container.requests, sizes[1]) if limit is None else (container.limits, sizes[0])
     if size is not None and 0 < size < _GIBIBYTE and (user := _find_user(container, size)):
@@ -176,6 +173,44 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
         digits = str(value_of(holder["memory"])).rstrip("kKmMiIbB")
         meant = f"{digits}Gi" if digits.isdigit() and len(digits) < len("1000") else "64Gi"
         yield Violation(At(holder, "memory"), f"{message}; write gibibytes, such as `{meant}`", devices, severity)
+
+
+def _check_units(container: Container, name: str) -> Iterator[Violation]:
+    """Yield the first amount of memory or storage that is so small that its unit must be missing or wrong."""
+    for holder, severity in ((container.limits, ERROR), (container.requests, WARNING)):
+        if name in holder and _lacks_unit(holder[name], _OF_RESOURCE[name]):
+            is_several = name == "memory" and container.gpus > 1
+            yield _judge_unit(At(holder, name), severity, _SHARED if is_several else _OF_RESOURCE[name])
+            return
+
+
+class _Amount(NamedTuple):
+    """What an amount is of, and how much of it is usual."""
+
+    of: str = "memory"
+    for_gpus: bool = False
+
+
+_SHARED = _Amount(for_gpus=True)
+_DISK = _Amount("local storage")
+_OF_RESOURCE = {"memory": _Amount(), "ephemeral-storage": _DISK}
+
+
+def _lacks_unit(node: Node, amount: _Amount) -> bool:
+    """Return True for less than a mebibyte; a disk can have few kilobytes that are meant, if they have their unit."""
+    size = to_milli(node)
+    if size is None or not 0 < size < _MEBIBYTE:
+        return False
+    return amount is not _DISK or str(value_of(node)).endswith((*"0123456789", "m"))
+
+
+def _judge_unit(place: At, severity: Severity, amount: _Amount) -> Violation:
+    written = str(value_of(place.node))
+    meant = _suggest(written, amount)
+    fix_steps = (FixStep("set", place, meant),)
+    finish = partial(_name_as_written, amount)
+    message = _explain_amount(written, meant, amount)
+    return Violation(place, message, severity=severity, fix_steps=fix_steps, safe=False, finish=finish)
 
 
 def _find_user(container: Container, size: int) -> str:
@@ -195,7 +230,7 @@ def shm_too_small(pod: Pod) -> Iterator[Violation]:
     """A volume with `medium: Memory` of less than one mebibyte: a missing unit, or `m`, which means thousandths.
 
     `16` is 16 bytes. What writes to `/dev/shm`, such as the workers of a `DataLoader` and NCCL, fails with `Bus error`,
-    or the pod is evicted because its volume is larger than its limit.
+    or the pod is evicted because its volume is larger than its limit. So is a pod with such a `sizeLimit` on the disk.
 
     Write `16Gi`.
 
@@ -204,41 +239,39 @@ def shm_too_small(pod: Pod) -> Iterator[Violation]:
     """
     for volume in pod.volumes:
         source = as_mapping(volume.get("emptyDir"))
-        node = source.get("sizeLimit") if as_text(source.get("medium")) == "Memory" else None
-        size = to_milli(node) if node is not None else None
-        if size is not None and 0 < size < _MEBIBYTE:
-            written = str(value_of(node))
-            meant = _suggest(written, for_gpus=False)
-            place = At(source, "sizeLimit")
-            fix_steps = (FixStep("set", place, meant),)
-            yield Violation(place, _explain_memory(written, meant), fix_steps=fix_steps, safe=False)
+        amount = _OF_RESOURCE["memory"] if as_text(source.get("medium")) == "Memory" else _DISK
+        if "sizeLimit" in source and _lacks_unit(source["sizeLimit"], amount):
+            yield _judge_unit(At(source, "sizeLimit"), WARNING, amount)
 
 
-def _name_as_written(is_several: bool, problem: Problem, _: bool) -> Problem:
+def _name_as_written(amount: _Amount, problem: Problem, _: bool) -> Problem:
     """Return a problem of a number with the number as its file has it."""
     written = problem.node.written if type(problem.node) is TracedScalar else ""
     if not written:
         return problem
-    meant = _suggest(written, for_gpus=is_several)
+    meant = _suggest(written, amount)
     steps = tuple(step._replace(value=meant) for step in problem.fix_steps)
-    return problem._replace(message=_explain_memory(written, meant), fix_steps=steps)
+    return problem._replace(message=_explain_amount(written, meant, amount), fix_steps=steps)
 
 
-def _explain_memory(written: str, meant: str) -> str:
+def _explain_amount(written: str, meant: str, amount: _Amount) -> str:
     if written.endswith("m"):
         reason = "`m` means thousandths of a byte"
     elif written[-1].isdigit():
         reason = "without a unit it means bytes"
     else:
         reason = "no program fits into less than a mebibyte"
-    return f"`{written}` is too little memory: {reason}; write `{meant}`"
+    return f"`{written}` is too little {amount.of}: {reason}; write `{meant}`"
 
 
-def _suggest(written: str, *, for_gpus: bool) -> str:
+def _suggest(written: str, amount: _Amount) -> str:
     """Return the quantity that was probably meant; less than a gibibyte is none for several GPUs."""
     digits = written.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    is_small = written.endswith("m") or len(digits) > 2
-    return f"{digits}Mi" if is_small and not (for_gpus and len(digits) < 4) else f"{digits}Gi"
+    if amount is _DISK:
+        is_small = written.endswith("m") or len(digits) > len("999")
+    else:
+        is_small = (written.endswith("m") or len(digits) > 2) and not (amount.for_gpus and len(digits) < 4)
+    return f"{digits}{'Mi' if is_small else 'Gi'}"
 
 
 _KINDS = frozenset(("PyTorchJob", "PyTorchTrainingJob"))
