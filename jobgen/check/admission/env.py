@@ -94,7 +94,7 @@ def _report_repeated(name: str, first: Fields, item: Fields, pod: Validation) ->
     text = as_text(item.get("value"))
     # A value can be made of the one before it.
     if f"$({name})" not in text:
-        message = f"`{name}` is set twice in one `env`, and only this value has an effect; remove one of them"
+        message = f"`{name}` is set twice in one `env`, and only this value has an effect; remove the first one"
         related = ((At(first, "name"), "it is set first here"),)
         pod.problems.append(Problem("duplicate-env", message, At(item, "name"), related, severity=Severity.WARNING))
 

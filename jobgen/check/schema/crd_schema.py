@@ -580,7 +580,9 @@ def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: 
             place, first = _find_named(items, index, keys), _find_named(items, seen[identity], keys)
             related = ((first, "it occurs first here"),)
             shown, by = "/".join(map(str, identity)), "`, `".join(keys) or "value"
-            message = f"`{shown}` occurs twice in `{name}` as `{by}`; use different values"
+            is_hidden = name == "env" and isinstance(item, dict) and f"$({shown})" not in str(item.get("value"))
+            advice = "delete the first one: containers get the last one" if is_hidden else "use different values"
+            message = f"`{shown}` occurs twice in `{name}` as `{by}`; {advice}"
             yield Problem("duplicate-item", message, place, related, category="schema")
         seen.setdefault(identity, index)
 

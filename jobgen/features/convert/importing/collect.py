@@ -422,7 +422,8 @@ def _import_object(found: _Item, kinds: Sequence[Kind]) -> ImportedManifest | Sk
 def _explain_failure(failure: ImportFailure, traced: Any, location: Location) -> SkippedManifest:
     """Say why no spec renders to an object."""
     for node, name in find_duplicate_items(traced):
-        reason = f"`{value_of(node)}` occurs twice in `{name}`, which a spec cannot express; delete one of them"
+        advice = "delete the first one: containers get the last one" if name == "env" else "delete one of them"
+        reason = f"`{value_of(node)}` occurs twice in `{name}`, which a spec cannot express; {advice}"
         return SkippedManifest(location_of(node) or location, reason)
     problem = f": {failure.problems[0]}" if failure.problems else ""
     details = tuple(format_differences(failure.differences))
