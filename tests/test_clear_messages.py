@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command import run_jobgen_text
-from lintfiles import JOB, NODES, TODAY, lint_files, overlay
+from lintfiles import JOB, NODES, PYTORCH, TODAY, lint_files, overlay
 
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
@@ -665,3 +665,91 @@ def test_amounts_without_a_unit_are_bytes(volume, resources, said, tmp_path):
 
     assert len(texts) == bool(said), texts
     assert all(word in text for text in texts for word in said), texts
+
+
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: hub, namespace: ml}\nstringData: {token: a, user: b}\n"
+HUB = {"jobs/hub.yaml": SECRET}
+OF_KUSTOMIZE = {
+    "k/job.yaml": WITH_STORAGE % ("", ""),
+    "k/kustomization.yaml": """\
+        apiVersion: kustomize.config.k8s.io/v1beta1
+        kind: Kustomization
+        resources: [job.yaml]
+        patches:
+          - target: {kind: Job, name: bert}
+            patch: |-
+              - {op: add, path: %s, value: {name: EPOCHS, value: "3"}}
+        """,
+}
+APPLICATION = """\
+    apiVersion: argoproj.io/v1alpha1
+    kind: Application
+    metadata: {name: trainer, namespace: argocd}
+    spec:
+      project: default
+      source: {repoURL: "https://charts.example.com", chart: t, targetRevision: 1.2.0, helm: {values: %s}}
+      destination: {server: "https://kubernetes.default.svc", namespace: ml}
+    """
+TWICE = "              env: [{name: A, value: '3'}, {name: A, value: '5'}]\n"
+LIST_PATH = "/spec/template/spec/containers/0/env/-"
+
+
+def with_field(text: str) -> dict[str, str]:
+    """The files of a job with a field."""
+    return {"jobs/bert.yaml": JOB.replace("shm: 8Gi", f"shm: 8Gi\n  {text}")}
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            {**HUB, **with_field("secrets: {hub: {env: {token: HF_TOKEN}}}")},
+            "no key `HF_TOKEN`, but a key `token`, which is the variable here; swap the two",
+        ),
+        ({**HUB, **with_field("secrets: {hub: {env: {user: tokn}}}")}, "no key `tokn`; did you mean `token`?"),
+        (
+            {**with_field(""), **overlay("{patches: [{match: {kinds: [TrainingJob]}, merge: {shm: 4Gi}}]}")},
+            "write `kinds: [PyTorchJob]`, the kinds of the rendered objects, or remove `kinds`",
+        ),
+        (
+            {**with_field(""), **overlay("{patches: [{match: {kinds: [PytorchJob]}, merge: {shm: 4Gi}}]}")},
+            "no job has the kind `PytorchJob`; did you mean `PyTorchJob`?",
+        ),
+        (
+            {**OF_KUSTOMIZE, "k/kustomization.yaml": OF_KUSTOMIZE["k/kustomization.yaml"] % LIST_PATH},
+            "to create the list, write `path: /spec/template/spec/containers/0/env`, and the value as an item",
+        ),
+        (
+            {
+                **OF_KUSTOMIZE,
+                "k/kustomization.yaml": OF_KUSTOMIZE["k/kustomization.yaml"]
+                % "/spec/template/spec/containers/0/volumeMount/-",
+            },
+            "did you mean `volumeMounts`?",
+        ),
+        (
+            {"jobs/app.yaml": APPLICATION % "{image: {tag: a}, replicas: 2}"},
+            "write `values: |`, and keep the lines below it as its text, or rename it to `valuesObject`",
+        ),
+        (
+            {"jobs/job.yaml": PYTORCH + TWICE},
+            "`A` occurs twice in `env` as `name`; delete the first one: containers get the last one",
+        ),
+        (
+            with_field("volumes: [/scratch/ImageNet:/data:ro]"),
+            "write `volumes: {imagenet: {hostPath: /scratch/ImageNet, mountPath: /data, readOnly: true}}`",
+        ),
+        (
+            with_field("volumes: [datasets:/data]"),
+            "write `volumes: {datasets: {pvc: datasets, mountPath: /data}}`",
+        ),
+        (
+            with_field("volumes: [/a:/data, c]"),
+            "for example, write `volumes: {data: {pvc: datasets, mountPath: /data, readOnly: true}}`",
+        ),
+    ],
+)
+def test_the_way_out_is_written_with_the_own_values(files, said, tmp_path):
+    found = [each["message"] for each in lint_files(tmp_path, files) if each["severity"] == "error"]
+
+    assert [said in each for each in found] == [True], found

@@ -37,6 +37,7 @@ from jobgen.spec.overlay import (
 from jobgen.spec.sweeps import SWEEP
 
 _OVERLAYS = "overlays"
+_MOST_KINDS = 4
 
 ListJobs = Callable[[], Iterable[Job]]
 """Lists all jobs of the repository, at least with what selectors match on. It may read all files."""
@@ -156,6 +157,8 @@ def suggest_pattern(attribute: str, pattern: str, jobs: Sequence[JobAttributes])
             return f"; did you mean `jobs/{pattern}`?"
         folders = {f"{value.rpartition('/')[0]}/*" for value in values}
         return did_you_mean(pattern, sorted({*values, *folders}) if "*" not in pattern else sorted(folders))
+    if attribute == "kind" and pattern == "TrainingJob" and 0 < len(values) <= _MOST_KINDS:
+        return f"; write `kinds: [{', '.join(values)}]`, the kinds of the rendered objects, or remove `kinds`"
     close = find_closest(pattern.strip("*-?"), values)
     return f"; did you mean `{close}`?" if close else ""
 

@@ -25,6 +25,8 @@ _SHELL_SYNTAX = lazy_pattern(r"""["'\\$|&;<>()`*?#~%!\[\]{},]|\A[^\s-]\S*=""")
 # Words that only a shell knows.
 _SHELL_WORD = lazy_pattern(r"(?:set [-+]\w|cd |export |source |#!|if |for |while )")
 _CLAIM = lazy_pattern(r"([a-z0-9.-]{1,253}):(/\S*)\Z")
+_BIND = lazy_pattern(r"(/[\w./-]+|[a-z0-9][a-z0-9.-]*):(/[\w./-]*)(?::(ro|rw|z|Z))?")
+"""A folder of the machine, or a volume, and where it is mounted, as Docker reads it."""
 _ENTRY = lazy_pattern(r"([A-Z][A-Z0-9_]{0,40})=")
 _CLAIM_NAME = lazy_pattern(r"[a-z0-9](?:[a-z0-9.-]{0,60}[a-z0-9])?")
 _DURATION = lazy_pattern(r"([0-9]{1,6}) ?(s|m|min|h|d)\Z")
@@ -125,6 +127,9 @@ def _show_other_level(name: str, value: Node, is_valid: Callable[[Plain], bool])
     """Return `; write …` for a mapping that must be text, and for a list that lacks its field."""
     if isinstance(value, dict) and name.endswith(("YAML", "serveConfigV2")) and is_valid("a: 1"):
         return f"; write `{name}: |`, and keep the lines below it as its text"
+    if isinstance(value, dict) and name == "values" and is_valid("a: 1"):
+        kept = "write `values: |`, and keep the lines below it as its text"
+        return f"; {kept}, or rename it to `valuesObject` in an Application of Argo CD"
     if isinstance(value, list) and name in _LISTS and is_valid({_LISTS[name]: untraced(value)}):
         return f"; write `{_LISTS[name]}:` above its items, and indent them below it"
     return ""
@@ -180,6 +185,9 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
         if name == "images" and all(isinstance(item, str) and _TAGGED.fullmatch(item) for item in value):
             yield [dict(zip(("name", "newTag"), item.rsplit(":", 1), strict=True)) for item in value]
         yield {"add": value} if name == "capabilities" else None
+        binds = [_BIND.fullmatch(item) for item in value if isinstance(item, str)] if name == "volumes" else []
+        if binds and len(binds) == len(value) and all(binds):
+            yield dict(_to_volume(bind) for bind in binds if bind)
         named = [_split_name(item, name) for item in value]
         yield {key: rest for each in named if each for key, rest in [each]} if all(named) else None
         yield only if isinstance(only, str) else None
@@ -206,6 +214,14 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
             {key: only} for each in shown if len(each) == 1 for key, old in each.items() if isinstance(old, int)
         )
         yield [only]
+
+
+def _to_volume(bind: re.Match[str]) -> tuple[str, dict[str, Plain]]:
+    """Return the volume, and its name, of `/path/data:/data:ro`, as containers are started elsewhere."""
+    source, path, mode = bind.groups()
+    kind = "hostPath" if source.startswith("/") else "pvc"
+    name = write_as_name(source.rstrip("/").rpartition("/")[2]) or "data"
+    return name, {kind: source, "mountPath": path, **({"readOnly": True} if mode == "ro" else {})}
 
 
 def _guess_claim(name: str, text: Plain, *, is_volume: bool) -> Iterator[Plain]:

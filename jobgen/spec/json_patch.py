@@ -187,7 +187,10 @@ def _require_key(node: Any, step: Step, path: tuple[Step, ...], rest: Step | Non
             # The domain of a label or a resource.
             advice = f"a `/` inside of a name is written `~1`, so write `{step}~1{rest}`"
             raise _FailedError(f"`{_shown(path)}` does not exist; {advice}")
-        raise _FailedError(f"`{_shown(path)}` does not exist{_suggest_step(str(step), list(map(str, node)))}")
+        hint = _suggest_step(str(step), list(map(str, node)))
+        if rest == "-" and not hint.endswith("?"):
+            hint = f"; to create the list, write `path: {_shown(path)}`, and the value as an item of a list"
+        raise _FailedError(f"`{_shown(path)}` does not exist{hint}")
     if not isinstance(node, list):
         raise _FailedError(f"`{_shown(path)}` does not exist: its parent is a scalar")
     index = _find_index(node, step)

@@ -55,6 +55,8 @@ class Reference(NamedTuple):
     """What has the `key` of the object, if the reference is to one."""
     owner: Mapping[str, Node] | None = None
     """What has the `namespace` of the object; without one, it is that of the object that refers to it."""
+    variable: str = ""
+    """The environment variable whose value is that of the key."""
 
     @property
     def name(self) -> str:
@@ -114,9 +116,12 @@ def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[
                 continue
             known = sorted(keys) if len(keys) <= _MAX_KEYS else ()
             hint = _suggest(key, known) or "; correct the key, or add it"
+            meant = find_meant(key, known)
+            if reference.variable in keys and key.isupper() and not reference.variable.isupper():
+                hint, meant = f", but a key `{reference.variable}`, which is the variable here; swap the two", ""
             message = f"{reference.kind} `{_HASH.sub('', name)}` has no key `{key}`{hint}"
             place = At(reference.item, "key")
-            yield BrokenReference(place, message, find_meant(key, known), is_certain, _relate(found, state))
+            yield BrokenReference(place, message, meant, is_certain, _relate(found, state))
 
 
 def _find_misspelled(reference: Reference, place: At, wanted: Name, state: ClusterState) -> Iterator[BrokenReference]:
@@ -302,13 +307,17 @@ def _list_of_pod(pod: Pod) -> Iterator[Reference]:
     for volume in pod.volumes:
         yield from _list_of_volume(volume, own)
     for container in (*pod.containers, *pod.init_containers):
-        sources = [(as_mapping(entry.get("valueFrom")), "KeyRef") for entry in iter_mappings(container.data.get("env"))]
-        sources += [(entry, "Ref") for entry in iter_mappings(container.data.get("envFrom"))]
-        for source, suffix in sources:
+        sources = [
+            (as_mapping(entry.get("valueFrom")), "KeyRef", as_text(entry.get("name")))
+            for entry in iter_mappings(container.data.get("env"))
+        ]
+        sources += [(entry, "Ref", "") for entry in iter_mappings(container.data.get("envFrom"))]
+        for source, suffix, variable in sources:
             for kind, name in (("ConfigMap", "configMap"), ("Secret", "secret")):
                 reference = as_mapping(source.get(f"{name}{suffix}"))
                 if value_of(reference.get("optional")) is not True:
-                    yield Reference(kind, reference, "name", reference if suffix == "KeyRef" else None)
+                    item = reference if suffix == "KeyRef" else None
+                    yield Reference(kind, reference, "name", item, variable=variable)
 
 
 def _list_of_volume(volume: Mapping[str, Node], own_claims: frozenset[str]) -> Iterator[Reference]:
