@@ -344,3 +344,20 @@ def test_numbers_of_torchrun_that_nothing_sets(kind, options, message, tmp_path)
     found = messages(tmp_path, TORCH_LINE % (version, kind, text), "", "launch-refused")
 
     assert set(found) == ({message} if message else set())
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("accelerate launch --num_machines=4 --machine_rank=$RANK --num_processes=4 t.py", "`--machine_rank` gets an"),
+        ("deepspeed --num_nodes=4 --num_gpus=$GPUS t.py", "`--num_gpus` gets an"),
+        ("deepspeed --num_nodes=4 --num_gpus=all t.py", "`all` is not a number for `--num_gpus`"),
+    ],
+)
+def test_numbers_of_other_launchers_that_nothing_sets(line, message, tmp_path):
+    pod = f'template: {{spec: {{containers: [{{name: main, image: "a/b:1", command: [bash, -c, "{line}"]}}]}}}}'
+    text = TORCH_LINE % ("jobset.x-k8s.io/v1alpha2", "JobSet", OF_JOB_SET % pod)
+    [found] = messages(tmp_path, text, "", "launch-refused")
+
+    assert message in found
+    assert found.endswith("; write an integer")

@@ -134,9 +134,10 @@ def _check_flags(program: Program, options: Options) -> Iterator[Fault]:
         word = options.values.get(name)
         if word is not None and word.text is not None and word.number is None:
             error = f"argument --{name}: invalid int value: '{word.text}'"
-            yield Fault(
-                word.node, f"`{word.text}` is not a number for `--{name}` (accelerate: `{error}`); write an integer"
+            message = (
+                f"`{word.text}` is not a number for `--{name}`" if word.text else f"`--{name}` gets an empty value"
             )
+            yield Fault(word.node, f"{message} (accelerate: `{error}`); write an integer")
     yield from _check_precision(options.values.get("mixed_precision"), "argument --mixed_precision: invalid choice")
     yield from _check_number(options, options.values.get("num_processes"), "multi_gpu" in options.values)
 

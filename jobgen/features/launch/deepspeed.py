@@ -75,11 +75,10 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
         word = options.values.get(name)
         if word is not None and word.number is None:
             error = f"argument --{name}: invalid int value: '{word.text}'"
-            return (
-                [Fault(word.node, f"`{word.text}` is not a number for `--{name}` (deepspeed: `{error}`)")],
-                World(),
-                (),
+            message = (
+                f"`{word.text}` is not a number for `--{name}`" if word.text else f"`--{name}` gets an empty value"
             )
+            return [Fault(word.node, f"{message} (deepspeed: `{error}`); write an integer")], World(), ()
     if (fault := check_entries(program, options.values.get("hostfile"), pods, DEEPSPEED)) is not None:
         return [fault], World(), ()
     pool, is_local = _find_pool(program, options, pods)
