@@ -44,6 +44,32 @@ def test_memory_for_several_gpus_is_counted_in_gibibytes(tmp_path):
     assert message.endswith("write `512Gi`")
 
 
+@pytest.mark.parametrize(
+    ("word", "rule", "advice"),
+    [
+        (
+            "--nproc-per-node=$(nvidia-smi -L | wc -l)",
+            "launch-refused",
+            "no shell runs `nvidia-smi -L | wc -l`; write `gpu`",
+        ),
+        ("--nproc-per-node=$(nproc)", "launch-refused", "no shell runs `nproc`; write `gpu`"),
+        ("--nproc-per-node=$(GPUS)", "launch-refused", "set `GPUS` in `env`"),
+    ],
+)
+def test_a_command_in_parentheses_is_no_variable(tmp_path, word, rule, advice):
+    text = spec("shm: 1Gi", command=f'torchrun, "{word}", train.py')
+    [(_, _, message)] = answers(tmp_path, text, rule)
+    assert message.endswith(advice)
+
+
+def test_a_program_in_an_argument_is_no_variable(tmp_path):
+    text = spec("shm: 1Gi", command="torchrun, train.py, --host=$(hostname)")
+    [(_, _, message)] = answers(tmp_path, text, "undefined-reference")
+    assert message == (
+        "`$(hostname)` stays as it is: no shell runs `hostname`; write its value, or start the command with `sh -c`"
+    )
+
+
 def test_a_reference_in_the_value_of_a_variable(tmp_path):
     text = spec("shm: 1Gi", "env:", "  DATASET_ROOT: /data", "  OUT: $(DATA_ROOT)/ckpt")
     [(line, _, message)] = answers(tmp_path, text, "undefined-reference")

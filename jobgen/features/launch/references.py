@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.features.launch.judge import find_faults
 from jobgen.features.launch.read_job import read_environments
-from jobgen.features.launch.shell.values import find_variable
+from jobgen.features.launch.shell.values import find_variable, runs_program
 from jobgen.features.launch.signs import has_launch
 from jobgen.features.launch.values import Fault
 from jobgen.k8s.nodes import as_text
@@ -91,5 +91,7 @@ def _list_in_values(container: Container) -> Iterator[tuple[str, At]]:
 def _advise(manifest: Manifest, name: str, known: list[str]) -> str:
     if name in _OF_MASTER and manifest.kind_name == "PyTorchJob" and manifest.find_role("master") is None:
         return f"the operator sets `{name}` only if the job has a master; add one"
+    if runs_program(name):
+        return f"no shell runs `{name}`; write its value, or start the command with `sh -c`"
     hint = did_you_mean(name, known)
     return f"the container has no variable `{name}`{hint or f'; set `{name}` in `env`'}"

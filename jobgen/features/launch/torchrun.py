@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from jobgen.features.launch.completions import find_waves
 from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words, to_program
-from jobgen.features.launch.shell.values import Call
+from jobgen.features.launch.shell.values import Call, runs_program
 from jobgen.features.launch.values import VISIBLE, Fault, Pods, Program, Word, World, count_visible, find_absent
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
@@ -269,7 +269,8 @@ def _describe_bad_number(option: str, text: str, run: Torchrun, pods: Pods) -> s
     if not text:
         return f"`PET_{option.upper().replace('-', '_')}` is empty; write a number"
     name = text.lstrip("${(").rstrip("})")
-    if text.startswith("$("):
+    is_program = text.startswith("$(") and runs_program(name)
+    if text.startswith("$(") and not is_program:
         return f"{message}; set `{name}` in `env`"
     if not text.startswith("$"):
         return f"{message}; write an integer"
@@ -281,7 +282,8 @@ def _describe_bad_number(option: str, text: str, run: Torchrun, pods: Pods) -> s
         advice = "write `$(PET_NNODES)`, which the operator sets, or remove the option"
     else:
         advice = f"write `{pods.count}`, the number of pods" if pods.count else "write the number of pods"
-    return f"{message}; no shell reads it, and nothing sets `{name}`; {advice}"
+    reason = f"no shell runs `{name}`" if is_program else f"no shell reads it, and nothing sets `{name}`"
+    return f"{message}; {reason}; {advice}"
 
 
 def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:

@@ -207,7 +207,9 @@ def _lacks_unit(node: Node, amount: _Amount) -> bool:
 def _judge_unit(place: At, severity: Severity, amount: _Amount) -> Violation:
     written = str(value_of(place.node))
     meant = _suggest(written, amount)
-    fix_steps = (FixStep("set", place, meant),)
+    # Docker means mebibytes by `m`, which are too little for several GPUs.
+    is_open = written.endswith("m") and amount.for_gpus
+    fix_steps = () if is_open else (FixStep("set", place, meant),)
     finish = partial(_name_as_written, amount)
     message = _explain_amount(written, meant, amount)
     return Violation(place, message, severity=severity, fix_steps=fix_steps, safe=False, finish=finish)

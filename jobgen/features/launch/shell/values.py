@@ -52,6 +52,16 @@ class Word(NamedTuple):
             return None
 
 
+_PROGRAMS = frozenset(
+    "arch cat date echo expr free grep head hostname id ls nproc printf pwd seq tail uname wc whoami".split()
+)
+
+
+def runs_program(text: str) -> bool:
+    """Return True if what stands in `$(…)` is a command for a shell, and no name of a variable."""
+    return not text.isidentifier() or text in _PROGRAMS
+
+
 def find_variable(env: Mapping[str, Word], name: str) -> Word | None:
     """Return the value of a variable; None if it is certainly not set.
 
