@@ -395,7 +395,7 @@ def test_a_value_that_a_hint_names_is_not_refused(stress):
                     # `field: value` is about another field.
                     if ": " in text:
                         continue
-                    value = int(text, 8 if text.startswith("0") else 10) if is_number else text
+                    value = int(text, 8 if text.startswith("0") else 10) if is_number and text.isdecimal() else text
                     after = Counter(found.rule for found in check(with_value_at(plain, path, value)))
                     if problem.rule == "unknown-role":
                         # Its fields belong to the role that is there, which a message names, too.
