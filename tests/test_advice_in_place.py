@@ -162,3 +162,18 @@ def test_commands_name_what_does_it(tmp_path):
     )
     (tmp_path / "jobgen.yaml").write_text("settings: {}\n")
     assert b"run `jobgen new NAME --framework FRAMEWORK`" in jobgen(tmp_path, "init").stderr
+
+
+def test_a_fix_may_reveal_as_many_errors_as_it_fixes_in_all_environments(tmp_path):
+    text = spec("shm: 1Gi").replace("resources: {", "resorces: {").replace("64Gi", "64gb")
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n"
+    files = {"jobgen.yaml": "{}\n", "jobs/a.yaml": text}
+    files |= {f"overlays/{name}/overlay.yaml": overlay for name in ("dev", "prod")}
+    for path, content in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+
+    done = jobgen(tmp_path, "lint", "--fix")
+
+    assert "jobs/a.yaml:8: `resorces` -> `resources`" in done.stderr.decode()
+    assert (tmp_path / "jobs/a.yaml").read_text() == text.replace("resorces", "resources")

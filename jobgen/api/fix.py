@@ -175,7 +175,9 @@ def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> LintRun:
 
 
 def _list_errors(linted: LintRun | None) -> list[Finding]:
-    return [finding for finding in linted.findings if finding.severity is Severity.ERROR] if linted else []
+    """Return the errors of a lint: one in several environments is one."""
+    errors = [finding for finding in linted.findings if finding.severity is Severity.ERROR] if linted else []
+    return list({(error.location, error.fault): error for error in errors}.values())
 
 
 def _find_causes(paths: set[str], linted: LintRun | None, drafts: _Drafts) -> set[str]:
