@@ -41,7 +41,7 @@ _DECIMAL = frozenset((400, 440, 444))
 def decimal_file_mode(pod: Pod) -> Iterator[Violation]:
     """A mode of files such as `400`, which Kubernetes reads as a decimal number.
 
-    `defaultMode: 400` is 0620: the owner can write, the group can only write, and nobody else can read. The pod starts,
+    `defaultMode: 400` is 0620: the owner can write, the group can only write, and others cannot read. The pod starts,
     and the program that reads the file fails, or ssh refuses the key. YAML takes a number with a leading `0` as octal.
 
     Write `0400`, or `256`, which is the same and the only form that JSON has.

@@ -37,7 +37,7 @@ def toleration_typo(pod: Pod) -> Iterator[Violation]:
     """A toleration whose key resembles the usual taint of GPU nodes, or a taint that Kubernetes sets.
 
     Kubernetes compares the key letter by letter. A toleration of `nvidia/gpu` does not fit nodes with the taint
-    `nvidia.com/gpu`, so the pod stays `Pending` although nodes are free. Kubernetes accepts any key, and tells nobody.
+    `nvidia.com/gpu`, so the pod stays `Pending` although nodes are free. Kubernetes accepts any key, without a warning.
 
     Write the key as `kubectl describe node` shows it under `Taints`.
 
