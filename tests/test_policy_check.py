@@ -3,7 +3,7 @@
 import pytest
 
 from jobgen.check.policy.type_check import Resource, find_type_problems
-from jobgen.cli.commands.policy import check_policies
+from jobgen.cli.commands.policy import check_policies, list_policies, run_cases, write_page
 from jobgen.model.finding import Severity
 
 SCHEMA = {
@@ -117,3 +117,19 @@ spec:
 
     assert result.code == 0
     assert "policies/a.yaml:8:17: warning: undefined field `suspended`" in result.out
+
+
+def test_settings_that_cannot_be_read_are_an_error(tmp_path):
+    """Packs that nobody can read are not the same as none."""
+    (tmp_path / "jobgen.yaml").write_text("policies: [strict,\n")
+
+    checked, tested = check_policies(tmp_path), run_cases(tmp_path, tmp_path, None)
+
+    assert checked.code == 1
+    assert checked.out.startswith("jobgen.yaml:1:1: error: ")
+    assert checked.err.endswith(" policies checked: 1 finding\n")
+    assert tested.code == 4
+    assert tested.err.startswith(f"{checked.out}jobgen: policies or settings have errors; nothing was tested")
+    assert [(result.code, result.err) for result in (list_policies(tmp_path), write_page(tmp_path))] == [
+        (4, checked.out)
+    ] * 2

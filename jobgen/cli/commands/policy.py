@@ -32,6 +32,7 @@ from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.named_paths import find_manifests
+from jobgen.repo.root import SETTINGS
 from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
 from jobgen.reports.formats import junit
@@ -74,10 +75,18 @@ def _check_command(directory: Path) -> Result:
     return check_policies(find_repository(directory))
 
 
+def _load_policies(root: Path, project: ProjectConfig, *, all_packs: bool = False) -> PolicyFiles:
+    """Load the policies with the errors of the settings, which name the packs."""
+    book = load_policies(root, all_packs=all_packs)
+    errors = [each for each in project.findings if each.location.file == SETTINGS and each.severity is Severity.ERROR]
+    return book._replace(findings=(*errors, *book.findings))
+
+
 def check_policies(root: Path) -> Result:
     """Report the errors of policies, and the warnings that the API server writes to their status."""
-    book = load_policies(root)
-    findings = [*book.findings, *find_policy_type_findings(root, config.load(root))]
+    project = config.load(root)
+    book = _load_policies(root, project)
+    findings = [*book.findings, *find_policy_type_findings(root, project)]
     failed = any(finding.severity is Severity.ERROR for finding in findings)
     result = pluralize(len(findings), "finding") if findings else "all ok"
     summary = f"{len(book.policies.policies)} policies checked: {result}\n"
@@ -86,10 +95,13 @@ def check_policies(root: Path) -> Result:
 
 def run_cases(root: Path, directory: Path, folder: str | None, format_: str = "text") -> Result:
     """Check every test case with the policies of its folder, and compare the findings with its comments."""
-    book = load_policies(root, all_packs=layout.is_home(root))
+    project = config.load(root)
+    book = _load_policies(root, project, all_packs=layout.is_home(root))
     if any(finding.severity is Severity.ERROR for finding in book.findings):
         return error_result(
-            ExitCode.INTERNAL_ERROR, "the policies have errors; nothing was tested", format_findings(book.findings)
+            ExitCode.INTERNAL_ERROR,
+            "policies or settings have errors; nothing was tested",
+            format_findings(book.findings),
         )
     entries = list(layout.find_policy_tests(root) if folder is None else find_manifests(directory, folder))
     if not entries:
@@ -97,7 +109,6 @@ def run_cases(root: Path, directory: Path, folder: str | None, format_: str = "t
             ExitCode.NOTHING_TO_DO,
             "there are no test cases; add manifests with `# expect: <policy>` to policies/tests/",
         )
-    project = config.load(root)
     cases: list[tuple[str, list[str]]] = []
     for entry in entries:
         findings: list[Finding] = []
@@ -177,7 +188,8 @@ def _observe(finding: Finding) -> Observed:
 
 def write_page(root: Path) -> Result:
     """The page about all policies that are valid."""
-    book = load_policies(root)
+    project = config.load(root)
+    book = _load_policies(root, project)
     files = (*layout.read_shipped_policies(root), *layout.read_own_policies(root))
     valid = {policy.name for policy, _ in book.policies.policies}
     valid |= {each.policy.name for each, _ in book.policies.mutating}
@@ -190,14 +202,14 @@ def write_page(root: Path) -> Result:
             owner = data.get("spec") if is_binding else data.get("metadata")
             name = owner.get("policyName" if is_binding else "name") if isinstance(owner, dict) else None
             documents += [document] if str(name) in valid else []
-    page = hide_credentials(format_page(documents, config.load(root).severities.off))
+    page = hide_credentials(format_page(documents, project.severities.off))
     failed = any(finding.severity is Severity.ERROR for finding in book.findings)
     return Result(ExitCode.INTERNAL_ERROR if failed else ExitCode.OK, page, format_findings(book.findings))
 
 
 def list_policies(root: Path) -> Result:
     """List every policy with its actions, its file and its resources."""
-    book = load_policies(root)
+    book = _load_policies(root, config.load(root))
     findings = format_findings(book.findings)
     actions = [
         (policy, ", ".join(dict.fromkeys(_ACTIONS[binding.severity] for binding in bindings)))
