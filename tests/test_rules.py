@@ -1,11 +1,13 @@
 """Every rule has cases: findings are on the lines that expect them, and good cases have none."""
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 from examples import EXAMPLES, cases
+from helm_charts import HELM, needs_helm
 from transcripts import find_transcripts
 
 from jobgen.check.rule_docs import all_rule_docs
@@ -26,12 +28,6 @@ UNSHOWN = {
     "tool-built-kustomization": "another program builds it: tests/test_lint_kustomize.py",
     "kustomize-disagrees": "kustomize is another program: tests/test_second_opinion.py",
     "kustomize-failed": "kustomize is another program: tests/test_second_opinion.py",
-    "gitops-project-forbids": "an example is a jobs repository: tests/test_gitops_paths.py",
-    "chart-object-conflict": "another program renders charts: tests/test_helm_objects.py",
-    "unknown-hook": "another program renders charts: tests/test_helm_objects.py",
-    "chart-render-fails": "another program renders charts: tests/test_helm.py",
-    "chart-value-missing": "another program renders charts: tests/test_helm.py",
-    "chart-values-invalid": "another program renders charts: tests/test_helm.py",
     "gitops-path-missing": "an example is a jobs repository: tests/test_gitops_paths.py",
     "unjudged-chart": "another program renders charts: tests/test_helm.py",
     "unbuilt-kustomization": "an example is a jobs repository: tests/test_lint_kustomize.py",
@@ -69,6 +65,14 @@ UNSHOWN = {
     "unread-file": "an example is read: tests/test_silently_green.py",
     "unreadable-file": "a text can be read: tests/hostile/unreadable-file.txt",
 }
+OF_CHARTS = {
+    "chart-object-conflict",
+    "chart-render-fails",
+    "chart-value-missing",
+    "chart-values-invalid",
+    "unknown-hook",
+}
+"""Rules whose examples helm renders."""
 FIXED = {path.name.partition(".")[0] for path in find_transcripts("fix")}
 """Rules with a fix that docs/fixes.md shows: tests/test_fix.py compares that page with these transcripts."""
 _LINE = re.compile(r"^[^\s:]+:(\d+):\d+: (\w+): .* \[([\w-]+)\]$", re.MULTILINE)
@@ -91,9 +95,13 @@ def found(folder):
     return findings
 
 
-@pytest.mark.parametrize("rule", dict(CASES))
-def test_rule_cases(rule, tmp_path, request, stress):
+@pytest.mark.parametrize(
+    "rule", [pytest.param(name, marks=[needs_helm] if name in OF_CHARTS else []) for name in dict(CASES)]
+)
+def test_rule_cases(rule, tmp_path, request, stress, monkeypatch):
     """What `explain` shows and every third other case, unless the rule is named; `--stress` tries all."""
+    if rule in OF_CHARTS:
+        monkeypatch.setenv("PATH", f"{HELM.parent}{os.pathsep}{os.environ['PATH']}")
     own = [case for name, case in CASES if name == rule]
     if stress == 1 and not request.config.option.keyword:
         others = [case for case in own if case not in (shown(rule, bad=True), shown(rule, bad=False))]
