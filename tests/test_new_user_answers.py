@@ -424,4 +424,4 @@ def test_a_field_of_the_job_below_resources_is_told_where_it_stands(entry, tmp_p
 
     name = entry.partition(":")[0]
     assert (text.splitlines()[found["line"] - 1], found["rule"]) == (f"    {entry}", "unknown-field")
-    assert found["message"] == f"`{name}` is not a resource but a field beside `resources`; indent it as `resources`"
+    assert found["message"] == f"`{name}` is not a resource but a field beside `resources`; move it there"

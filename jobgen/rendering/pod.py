@@ -30,20 +30,8 @@ SHORT_SOURCES = {
     "hostPath": ("hostPath", "path"),
 }
 
-# Words for resources that are no names of resources.
-_RESOURCE_WORDS = {
-    **dict.fromkeys(("gpus", "GPU", "GPUs", "Gpu", "gpu_count", "gpuCount", "num_gpus", "numGpus"), "gpu"),
-    **dict.fromkeys(("cpus", "CPU", "Cpu", "cores"), "cpu"),
-    **dict.fromkeys(("mem", "Memory", "ram"), "memory"),
-}
-_NOT_RESOURCES = {
-    **dict.fromkeys(("shm", "shm_size", "shmSize"), "`shm: {}` beside `resources`"),
-    **{name: f"`{name}: {{}}` beside `resources`" for name in ("priority", "queue", "replicas")},
-    "nodeSelector": "`nodeSelector` beside `resources`",
-    **dict.fromkeys(("disk", "storage"), "`ephemeral-storage`, or a claim in `volumes`"),
-}
-"""Words for what has a field of its own; `{}` is the value."""
-_FOREIGN_WORDS = frozenset((*_RESOURCE_WORDS, *_NOT_RESOURCES))
+_STANDARD_RESOURCES = frozenset(("cpu", "memory", "ephemeral-storage"))
+_HUGEPAGES = "hugepages-"
 
 
 def build_pod_template(fields: dict[str, Any], container_name: Node, problems: list[Problem]) -> dict[str, Any]:
@@ -130,24 +118,33 @@ def render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict
     for side in ("limits", "requests"):
         if side not in resources:
             continue
-        amounts = resources[side]
-        for name in () if _FOREIGN_WORDS.isdisjoint(amounts) else amounts:
-            if meant := _RESOURCE_WORDS.get(name):
-                message = f"containers cannot request the resource `{name}`; write `{meant}`"
-                fix_steps = (FixStep("rename", name, meant),)
-                problems.append(Problem("unknown-resource", message, name, category="pod", fix_steps=fix_steps))
-            elif place := _NOT_RESOURCES.get(name):
-                message = f"containers cannot request the resource `{name}`"
-                message = f"{message}; write {place.format(value_of(amounts[name]))}"
-                problems.append(Problem("unknown-resource", message, name, category="pod"))
         rendered[side] = {}
-        for name, value in amounts.items():
-            if name in _NOT_RESOURCES:
+        for name, value in resources[side].items():
+            if "/" not in name and name not in _STANDARD_RESOURCES and _report_other_field(name, value, problems):
                 continue
             # Device counts stay integers, as users write them.
             is_device = isinstance(value_of(value), int) and "/" in name
             rendered[side][name] = value if is_device else render_quantity(value, name, problems)
     return rendered
+
+
+def _report_other_field(name: str, value: Node, problems: list[Problem]) -> bool:
+    """Report what is no resource of a container; return True if its value is not to be judged as an amount."""
+    if name.startswith(_HUGEPAGES):
+        return False
+    # Imported late: most amounts are those of resources.
+    from jobgen.schema.resource_words import describe_other_field, find_other_name
+
+    message = f"containers cannot request the resource `{name}`"
+    if meant := find_other_name(name):
+        fix_steps = (FixStep("rename", name, meant),)
+        message = f"{message}; write `{meant}`"
+        problems.append(Problem("unknown-resource", message, name, category="pod", fix_steps=fix_steps))
+        return False
+    advice = describe_other_field(name, value)
+    if advice:
+        problems.append(Problem("unknown-resource", f"{message}; {advice}", name, category="pod"))
+    return advice != ""
 
 
 def render_quantity(value: Node, name: str, problems: list[Problem]) -> Node:

@@ -389,7 +389,7 @@ _DEVICE_COUNT = lazy_pattern(r"(?:gpu:)?(?:[A-Za-z][\w.-]{0,30}:)?([0-9]{1,3})\Z
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
-def _to_size(_: str, value: Any) -> str | None:
+def to_size(_: str, value: Any) -> str | None:
     """Return an amount of memory as Kubernetes writes it: `64gb` of Docker and `64G` of Slurm are both `64Gi`."""
     size = _SIZE.match(value) if isinstance(value, str) else None
     unit = size[2].upper() if size else ""
@@ -420,15 +420,25 @@ def _to_devices(_: str, value: Any) -> int | None:
     return int(found[1]) if found else None
 
 
+_RESTARTS = {"no": "Never", "False": "Never", "never": "Never"}
+"""The values of `restart` in Docker Compose after which a job does not restart; YAML reads `no` as false."""
+
+
+def _to_restart_policy(_: str, value: Any) -> str:
+    """Return the policy for `restart` of Docker Compose, whose `always` would also start what has succeeded again."""
+    return _RESTARTS.get(str(value), "OnFailure")
+
+
 def _keep(_: str, value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 _CONVERSIONS: Mapping[str, Callable[[str, Any], Any]] = {
-    "`shm`": _to_size,
-    "`resources.memory`": _to_size,
+    "`shm`": to_size,
+    "`resources.memory`": to_size,
     "`resources.gpu`": _to_devices,
     _DEADLINE: _to_seconds,
+    "`restartPolicy`": _to_restart_policy,
     **dict.fromkeys(_PROCESSES.values(), _keep),
 }
 """How values of other tools are written in fields that have another unit."""

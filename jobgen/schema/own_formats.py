@@ -230,7 +230,7 @@ def _show_right_form(
         message = f"`{key}` has text, and `configs` has ConfigMaps by name; {form}"
         return problem._replace(message=message, answer=form, cause="other form")
     if title == "resources" and key in _BESIDE_RESOURCES:
-        message = f"`{key}` is not a resource but a field beside `resources`; indent it as `resources`"
+        message = f"`{key}` is not a resource but a field beside `resources`; move it there"
         return Problem("unknown-field", message, At(holder, key, is_key=True))
     is_item = key in ("command", "args") and problem.item >= 0
     if is_item and (form := show_right_item(untraced(holder[key]), problem.item)):

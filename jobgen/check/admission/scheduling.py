@@ -391,6 +391,8 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
             continue
         resource_class = _classify_resource(name)
         milli = to_milli(value)
+        if resource_class is _UNKNOWN and _is_other_field(name, milli, resources, pod):
+            continue
         if milli is None or milli < 0:
             validate_quantity(name, value, resources, pod)
         if resource_class is _UNKNOWN:
@@ -438,6 +440,28 @@ def _find_misspelled(name: str, limits: Fields, requests: Fields) -> tuple[At, s
         if other not in requests and find_meant_device(name) == other:
             return At(requests, name, is_key=True), other
     return None
+
+
+_OTHER_FIELDS = {
+    **dict.fromkeys(("shm", "shm_size", "shmSize"), "mount an `emptyDir` with `medium: Memory` at `/dev/shm`"),
+    **dict.fromkeys(
+        ("time", "timeLimit", "time_limit", "timeout", "walltime"),
+        "write the seconds as `activeDeadlineSeconds` of the pod, beside `containers`",
+    ),
+    **dict.fromkeys(("disk", "storage"), "write `ephemeral-storage`, or mount a claim"),
+}
+"""What to write for names below `resources` that mean another field."""
+
+
+def _is_other_field(name: str, milli: int | None, resources: Fields, pod: Validation) -> bool:
+    """Report a name below `resources` that means another field, whose value is no amount."""
+    advice = _OTHER_FIELDS.get(name, "")
+    if not advice and (milli is not None or find_closest(name, [*_STANDARD]) or "gpu" in name.lower()):
+        return False
+    advice = advice or "remove it, or write an extended resource with its domain"
+    message = f"containers cannot request the resource `{name}`; {advice}"
+    pod.report("unknown-resource", message, At(resources, name, is_key=True))
+    return True
 
 
 def _report_unknown_resource(name: str, resources: Fields, pod: Validation) -> None:

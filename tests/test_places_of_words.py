@@ -1,0 +1,147 @@
+"""Fields and words that stand below `resources`, in `extends`, in settings or in arguments where they are not meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import run_jobgen_text
+from lintfiles import lint_files, overlay
+from test_misread import RUN, H
+
+JOB = H + RUN
+RESOURCES = "resources: {cpu: 8, memory: 64Gi, gpu: 1}"
+OTHERS = {
+    'time: "24:00:00"': "write `activeDeadlineSeconds: 86400` below `runPolicy`",
+    "walltime: 1h": "write `activeDeadlineSeconds: 3600` below `runPolicy`",
+    "activeDeadlineSeconds: 60": "write `activeDeadlineSeconds: 60` below `runPolicy`",
+    "partition: a100": "write `queue` beside `resources`",
+    "queue: team-a": "write `queue: team-a` beside `resources`",
+    "nodes: 4": "write `replicas: 4`, the number of all pods, beside `resources`",
+    "ntasks: 8": "write `replicas`, the number of all pods, beside `resources`",
+    "image: a:1": "write `image: a:1` beside `resources`",
+    "shm_size: 8gb": "write `shm: 8Gi` beside `resources`",
+    "shm: 8Gi": "write `shm: 8Gi` beside `resources`",
+    "gpu_type: a100": "write `nodeSelector` with a label of nodes that have this model",
+    "gres: gpu:4": "write `gpu: 4`",
+    "account: ml": "write a label in `metadata.labels`",
+    "disk: 100Gi": "write `ephemeral-storage`, or a claim in `volumes`",
+    "speed: fast": "remove it, or write an extended resource with its domain",
+    "memroy: lots": "did you mean `memory`?",
+}
+
+
+@pytest.mark.parametrize("typed", OTHERS)
+def test_what_is_no_resource_is_told_where_it_belongs(typed, tmp_path):
+    text = JOB.replace(RESOURCES, f"{RESOURCES[:-1]}, {typed}}}")
+    assert text != JOB
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": text})
+
+    name = typed.partition(":")[0]
+    assert (found["rule"], found["line"]) == ("unknown-resource", text[: text.index(typed)].count("\n") + 1)
+    assert found["message"] == f"containers cannot request the resource `{name}`; {OTHERS[typed]}"
+
+
+def test_other_names_of_resources_are_still_renamed(tmp_path):
+    text = JOB.replace(RESOURCES, "resources: {cpus: 8, mem: 64Gi, gpus: 1}")
+    found = lint_files(tmp_path, {"jobs/a.yaml": text})
+
+    assert [each["message"].partition("; ")[2] for each in found] == ["write `cpu`", "write `memory`", "write `gpu`"]
+
+
+RESTARTS = {"on-failure": "OnFailure", "always": "OnFailure", "unless-stopped": "OnFailure", "no": "Never"}
+
+
+@pytest.mark.parametrize("word", [*RESTARTS, '"no"'])
+def test_the_restart_of_docker_compose_becomes_a_policy(word, tmp_path):
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": f"{JOB}  restart: {word}\n"})
+    policy = RESTARTS[word.strip('"')]
+    assert found["message"] == f"`restart` is not a field of a job; write `restartPolicy: {policy}`"
+
+    repaired = f"{JOB}  restartPolicy: {policy}\n"
+    assert [each for each in lint_files(tmp_path, {"jobs/a.yaml": repaired}) if each["severity"] == "error"] == []
+
+
+@pytest.mark.parametrize("path", ["../base", "overlays/base", "../base/overlay.yaml"])
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_path_in_extends_means_the_overlay_in_it(path, listed, tmp_path):
+    files = (
+        overlay("{}", "base")
+        | overlay("{extends: [base], namespace: ml}")
+        | overlay(f"{{extends: [{path}]}}", "staging")
+    )
+    settings = "environments: [prod, staging]\n" if listed else "environments: [prod]\n"
+    found = lint_files(tmp_path, {**files, "jobgen.yaml": settings, "jobs/a.yaml": JOB})
+
+    assert [each["rule"] for each in found] == ([] if listed else ["unlisted-overlay"]) + ["unknown-overlay"]
+    assert found[-1]["message"] == f"there is no overlay `{path}`; did you mean `base`?"
+
+
+@pytest.mark.parametrize("field", ["rules: {image-mutable-tag: error}", "ignore: [image-mutable-tag]"])
+def test_the_words_of_a_rule_in_another_order_mean_it(field, tmp_path):
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": JOB, "jobgen.yaml": f"{field}\n"})
+    assert found["message"].endswith("`image-mutable-tag`; did you mean `mutable-image-tag`?")
+
+
+def test_a_rule_that_no_name_resembles_is_looked_up_in_the_list(tmp_path):
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": JOB, "jobgen.yaml": "rules: {no-such-thing-here: error}\n"})
+    assert found["message"] == "there is no rule or policy `no-such-thing-here`; `jobgen rules` lists them"
+
+
+JOB_SET = """\
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: a, namespace: ml}
+spec:
+  replicatedJobs:
+    - name: worker
+      template:
+        spec:
+          parallelism: 4
+          template:
+            spec:
+              restartPolicy: Never
+              containers:
+                - {name: a, image: "a:1", resources: {limits: {cpu: 1, memory: 4Gi}}}
+"""
+
+
+def test_pods_of_a_job_set_without_completions(tmp_path):
+    (tmp_path / "a.yaml").write_text(JOB_SET)
+    done = run_jobgen_text(tmp_path, "lint", "a.yaml", "--format", "concise")
+    assert done.stdout.startswith("a.yaml:9:24: error: the API server rejects its Job: JobSet sets `completionMode:")
+    assert "`completions`; write `completions: 4`" in done.stdout
+
+    run_jobgen_text(tmp_path, "lint", "a.yaml", "--fix")
+    assert (tmp_path / "a.yaml").read_text() == JOB_SET.replace(
+        "parallelism: 4\n", "parallelism: 4\n          completions: 4\n"
+    )
+
+
+def test_kueue_is_no_platform(tmp_path):
+    run_jobgen_text(tmp_path, "init")
+    done = run_jobgen_text(tmp_path, "migrate", "pytorch", "--to", "kueue")
+    assert done.returncode == 2
+    assert "Kueue is no platform: it admits jobs of all platforms; write `queue: NAME` in the job" in done.stderr
+
+
+def test_init_names_the_manifests_that_stay_as_copies(tmp_path):
+    (tmp_path / "job.yaml").write_text(JOB_SET.replace("          parallelism: 4\n", ""))
+    notes = "`job.yaml` is not changed, and is a second copy of what is in jobs/ now; remove it once"
+    for _ in range(2):
+        done = run_jobgen_text(tmp_path, "init", ".", "--from", ".")
+        assert (done.returncode, notes in done.stderr) == (0, True), done.stderr
+        assert "not imported" not in done.stderr
+
+    (tmp_path / "job.yaml").rename(tmp_path / "jobs" / "job.yaml")
+    done = run_jobgen_text(tmp_path, "init", "elsewhere", "--from", "jobs")
+    assert "second copy" not in done.stderr
+
+
+def test_init_does_not_import_the_folder_of_jobs_into_itself(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "job.yaml").write_text(JOB_SET.replace("          parallelism: 4\n", ""))
+    done = run_jobgen_text(tmp_path, "init", ".", "--from", "jobs")
+    assert done.returncode == 1
+    assert "so write elsewhere: `jobgen init NEW --from jobs`" in done.stderr
+    assert [path.name for path in Path(tmp_path).rglob("*") if path.is_file()] == ["job.yaml"]
