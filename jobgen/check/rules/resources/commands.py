@@ -14,7 +14,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.k8s.shell.commands import NAMES_SHELL, Script, find_script, shorten, split_words
 from jobgen.k8s.workloads import RAY_CLUSTERS
-from jobgen.model.data import Node, location_of
+from jobgen.model.data import Location, Node, location_of
 from jobgen.model.finding import Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -320,7 +320,7 @@ def lost_exit_code(container: Container) -> Iterator[Violation]:
     Write `set -o pipefail` before it, and start the script with `bash`: not every `sh` has the option.
 
     When to turn it off: if the log matters and the result of the command does not, as in a report at the end,
-    suppress it on the line of the pipe.
+    suppress it on the line on which the script begins.
     """
     manifest = container.pod.manifest
     # The exit code of a server, which is restarted in any case, matters little.
@@ -337,7 +337,29 @@ def lost_exit_code(container: Container) -> Iterator[Violation]:
         fix = "write `set -o pipefail` before it"
         if script.shell not in ("bash", "zsh", "ksh"):
             fix += f", and start the script with `bash` instead of `{script.shell}`"
-        yield Violation(script.place, f"{message}, and so does the job; {fix}")
+        inside = _find_pipe(script.text) if "\n" in script.text.strip() else None
+        message = f"{message}, and so does the job; {fix}"
+        if inside is None:
+            yield Violation(script.place, message)
+        else:
+            where = f"in line {inside.line} of the script, "
+            yield Violation(script.place, f"{where}{message}", at=script.place, inside=inside)
+
+
+_PIPE_TO_TEE = lazy_pattern(r"(?!\s*#).*\|&?[ \t]*(?:[\w./-]{0,80}/)?tee\b")
+_TEE = lazy_pattern(r"\s*(?:\|&?\s*)?(?:[\w./-]{0,80}/)?tee\b")
+
+
+def _find_pipe(text: str) -> Location | None:
+    """Return the last line of a script on which something is piped into `tee`, outside of comments."""
+    from jobgen.yamlio.inner_text import find_line
+
+    last, before = 0, ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if _PIPE_TO_TEE.match(line) or (before.rstrip("\\ ").endswith("|") and _TEE.match(line)):
+            last = number
+        before = line
+    return find_line(text, last) if last else None
 
 
 def _find_program(text: str) -> str:
