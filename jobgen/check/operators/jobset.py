@@ -39,7 +39,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, find_at
-from jobgen.model.suggest import did_you_mean, list_alternatives
+from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_entry
 
 OPERATOR = "jobset"
 
@@ -328,8 +328,23 @@ def _check_jobs(manifest: Manifest) -> Violations:
         pod = as_mapping(item.job.get("template"))
         pod_spec = set_default(as_mapping(pod.get("spec")), "restartPolicy", "OnFailure")
         spec = set_default(item.job, "completionMode", "Indexed")
+        if violation := _check_completions(item, spec):
+            yield violation
+            spec["completions"] = item.job["parallelism"]
         spec["template"] = Derived({**pod, "spec": pod_spec}, pod)
         yield from check_job(manifest, as_mapping(template.get("metadata")), spec, place)
+
+
+def _check_completions(item: _ReplicatedJob, spec: Mapping[str, Node]) -> Violation | None:
+    """Check that Jobs with a number of pods have one of completions, if their index is the webhook's default."""
+    number = as_integer(item.job.get("parallelism"))
+    is_default = spec["completionMode"] == "Indexed" and not is_set(item.job.get("completionMode"))
+    if not is_default or number is None or number < 1 or is_set(item.job.get("completions")):
+        return None
+    message = "the API server rejects its Job: JobSet sets `completionMode: Indexed`, which requires `completions`"
+    place = At(item.job, "parallelism")
+    steps = suggest_entry("completions", item.job["parallelism"], item.job)
+    return Violation(place, f"{message}; write `completions: {number}`", fix_steps=steps)
 
 
 def _check_names_in_runtime(manifest: Manifest) -> Violations:

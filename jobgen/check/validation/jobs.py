@@ -186,9 +186,10 @@ def _validate_job_spec(job: Fields, completions: int | None, run: Validation) ->
 
 def _validate_indexed(job: Fields, completions: int | None, run: Validation) -> None:
     if not is_set(job.get("completions")) and completions is None:
-        run.report(
-            "missing-field", "`completionMode: Indexed` requires `completions`; set it", At(job, "completionMode")
-        )
+        parallelism = as_integer(job.get("parallelism"))
+        advice = f"write `completions: {parallelism}`" if parallelism and parallelism > 0 else "set it"
+        message = f"`completionMode: Indexed` requires `completions`; {advice}"
+        run.report("missing-field", message, At(job, "completionMode"), values=("Indexed", "completions"))
         return
     if completions is None or completions < 0:
         return
