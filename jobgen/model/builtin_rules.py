@@ -356,4 +356,12 @@ def former_rule_names(name: str) -> list[str]:
 
 def find_similar_rule(name: str, known: Iterable[str]) -> str:
     """Return the known rule with the most similar current or former name, or an empty string."""
-    return canonical_rule_name(find_closest(name, [*known, *_RENAMED]))
+    names = [*known, *_RENAMED]
+    return canonical_rule_name(find_same_words(name, names) or find_closest(name, names))
+
+
+def find_same_words(name: str, names: Iterable[str]) -> str:
+    """Return the one name that has the same words in another order; empty if none has, or several."""
+    words = sorted(name.lower().replace("_", "-").split("-"))
+    found = [other for other in names if sorted(other.split("-")) == words]
+    return found[0] if len(found) == 1 else ""

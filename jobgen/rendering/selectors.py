@@ -33,6 +33,7 @@ from jobgen.spec.overlay import (
     Patch,
     PatchName,
     list_ancestors,
+    report_unknown_parent,
 )
 from jobgen.spec.sweeps import SWEEP
 
@@ -189,6 +190,11 @@ def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[F
         node = listed or find_key(traced.settings, "environments")
         # Its environment is what an exception can name.
         yield locate(Problem("unlisted-overlay", message, node, related), SETTINGS)._replace(env=name)
+        parents = [parent for spec in own for parent in spec.get("extends", ())]
+        for parent in parents:
+            if value_of(parent) not in project.overlays:
+                others = [each for each in project.overlays if each != name]
+                yield locate(report_unknown_parent(parent, others), _OVERLAYS)._replace(env=name)
 
 
 def find_unknown_roles(

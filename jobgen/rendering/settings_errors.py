@@ -71,7 +71,8 @@ def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Proble
         if canonical_rule_name(name) not in known:
             pack = layout.find_pack_of(name)
             similar = "" if pack else find_similar_rule(name, known)
-            message = f"there is no rule or policy `{name}`" + (f"; did you mean `{similar}`?" if similar else "")
+            hint = f"did you mean `{similar}`?" if similar else "`jobgen rules` lists them"
+            message = f"there is no rule or policy `{name}`; {hint}"
             if pack:
                 message = f"the policy `{name}` is in the pack `{pack}`, which is off; add the pack to `policies`"
             steps, safe = NO_FIX

@@ -10,6 +10,7 @@ from jobgen.model.builtin_rules import (
     TREE_RULES,
     UNCHECKED_RULES,
     canonical_rule_name,
+    find_same_words,
 )
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
@@ -101,6 +102,7 @@ def describe_unknown(name: str, rules: Iterable[str], *, presets: bool) -> str:
         return ""
     if not presets and name in PRESETS:
         return f"the preset `{name}` can only be selected; name rules or categories"
-    names = suggest_or(name, known, "`jobgen rules` lists them")
+    same = find_same_words(name, known)
+    names = f"; did you mean `{same}`?" if same else suggest_or(name, known, "`jobgen rules` lists them")
     hint = "; `exclude` leaves out files" if _PATTERN_SIGNS & {*name} else names
     return f"there is no rule, category or policy `{name}`{hint}"

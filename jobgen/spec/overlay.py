@@ -405,10 +405,7 @@ def _find_ancestors(name: str, overlays: Mapping[str, Overlay], problems: list[P
                 names = [*path]
                 problems.append(_report_cycle(names[names.index(named) :], overlays))
             elif named not in overlays:
-                others = [each for each in overlays if each not in path]
-                message = f"there is no overlay `{named}`{suggest_name(named, others)}"
-                fix_steps, safe = suggest_value(parent, others)
-                problems.append(Problem("unknown-overlay", message, parent, fix_steps=fix_steps, safe=safe))
+                problems.append(report_unknown_parent(parent, [each for each in overlays if each not in path]))
             elif named in order:
                 continue
             elif len(path) == MAX_DEPTH:
@@ -421,6 +418,18 @@ def _find_ancestors(name: str, overlays: Mapping[str, Overlay], problems: list[P
             order[current] = None
             del path[current]
     return list(order)
+
+
+def report_unknown_parent(parent: Node, others: list[str]) -> Problem:
+    """Report an entry of `extends` that none of the overlays has as its name."""
+    named = str(value_of(parent))
+    # A path instead of a name, such as `../base/overlay.yaml`.
+    parts = [part for part in named.split("/") if part in others] if "/" in named else []
+    near = parts if len(parts) == 1 else others
+    hint = f"; did you mean `{parts[0]}`?" if near is parts else suggest_name(named, others)
+    message = f"there is no overlay `{named}`{hint}"
+    fix_steps, safe = suggest_value(parent, near)
+    return Problem("unknown-overlay", message, parent, fix_steps=fix_steps, safe=safe)
 
 
 def _list_parents(overlay: Overlay) -> list[Node]:
