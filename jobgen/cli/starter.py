@@ -56,6 +56,8 @@ class Converted(NamedTuple):
     """Why nothing may be written; empty if nothing speaks against it."""
     manifests: tuple[Mapping[str, Plain], ...] = ()
     """The objects that the files render to."""
+    origins: tuple[str, ...] = ()
+    """The files, and the kustomizations, that the objects come from."""
 
     def name_secrets(self) -> str:
         """Return a line for each Secret whose values are in the files; those of SOPS are encrypted."""

@@ -147,7 +147,7 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     if failure:
         return failure
     notes = "".join(f"{path} written\n" for path in stale)
-    notes += converted.notes + converted.name_secrets() + converted.count_objects() if converted else ""
+    notes += _describe_import(converted, directory, folder) if converted else ""
     if _EXAMPLE_URL.encode() in wanted.get("gitops/argocd.yaml", b""):
         notes += f"there is no remote `origin`: replace `{_EXAMPLE_URL}` in gitops/argocd.yaml before you apply it\n"
     notes += f"{_describe_top(prefix, at_top)}{pluralize(len(stale), 'file')}; next: "
@@ -161,6 +161,27 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     code = ExitCode.ERRORS if converted and converted.left_out else ExitCode.OK
     texts = (f"# {path}, at the top of the Git repository\n{text}" for path, text in at_top.items())
     return Result(code, "---\n".join(texts), f"{notes}\n")
+
+
+_MOST_NAMED = 3
+
+
+def _describe_import(converted: Converted, directory: Path, folder: Path) -> str:
+    """Return what there is to say about manifests that became jobs in a folder."""
+    stay = [each for each in converted.origins if (directory / each).resolve().is_relative_to(folder.resolve())]
+    return converted.notes + converted.name_secrets() + _describe_sources(stay) + converted.count_objects()
+
+
+def _describe_sources(files: Sequence[str]) -> str:
+    """Say that files in the new repository have the same objects as the jobs that were written."""
+    if not files:
+        return ""
+    names = [f"`{each}`" for each in files[:_MOST_NAMED]]
+    names += [f"{len(files) - _MOST_NAMED} others"] if len(files) > _MOST_NAMED else []
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    verb = "is not changed, and is a second copy" if len(files) == 1 else "are not changed, and are second copies"
+    advice = "remove it" if len(files) == 1 else "remove them"
+    return visible(f"{listed} {verb} of what is in jobs/ now; {advice} once you have compared both") + "\n"
 
 
 def _describe_top(prefix: Sequence[str] | None, at_top: Mapping[str, str]) -> str:

@@ -160,7 +160,9 @@ def convert_environments(
     done = [each for each in objects if _key_of(each) not in failed]
     kept = sum(each.spec is None for each in done)
     manifests = tuple(each.manifest for each in done)
-    return Converted(files, len(done) - kept, kept, left_out + len(objects) - len(done), notes, manifests=manifests)
+    left_out += len(objects) - len(done)
+    origins = tuple(dict.fromkeys(each.place.rpartition(":")[0] for each in done))
+    return Converted(files, len(done) - kept, kept, left_out, notes, "", manifests, origins)
 
 
 def _join_verified(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -44,7 +45,7 @@ from jobgen.rendering.build import identity_of
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo import layout
 from jobgen.repo.atomic import find_output_fault, open_scratch
-from jobgen.repo.root import explain_absence, find_root, find_settings
+from jobgen.repo.root import SETTINGS, explain_absence, find_root, find_settings
 from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
 
@@ -292,22 +293,26 @@ def convert_folder(directory: Path, source: str, root: Path) -> Converted:
     written = {entry.path for entry in layout.find_jobs(root)} | {file.path for _, file in layout.read_overlays(root)}
     if written:
         with open_scratch() as empty:
-            fresh = _convert_folder(directory, source, project._replace(root=empty, overlays={}), empty)
+            fresh = _convert_folder(directory, source, project._replace(root=empty, overlays={}), empty, root)
         if written <= fresh.files.keys():
             return fresh
-    return _convert_folder(directory, source, project, root)
+    return _convert_folder(directory, source, project, root, root)
 
 
-def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: Path) -> Converted:
+def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: Path, home: Path) -> Converted:
+    """Convert a folder for a repository at `home`; jobs are rendered at `root`, which may be an empty folder."""
     if is_chart(directory / source):
         with open_scratch() as scratch:
             names, lost = write_renderings(directory, source, scratch)
-            done = _convert_folder(scratch, ".", project, root) if names else _NO_JOBS
+            done = _convert_folder(scratch, ".", project, root, home) if names else _NO_JOBS
         notes = format_all_notes(lost, {}) + done.notes
         return done._replace(notes=notes, left_out=done.left_out + len(lost))
     sources = find_sources(directory, [source])
+    own = partial(_is_own, root=home, directory=directory)
+    sources = sources._replace(left_out=[each for each in sources.left_out if not own(each)])
     collected = collect_manifests(sources.entries, project.kinds)
     found = list(leave_out_duplicates(collected, has_overlays=bool(project.overlays)))
+    found = [each for each in found if isinstance(each, ImportedManifest) or not own(each)]
     folders = find_environment_folders(sources.list_origins(), found)
     if folders:
         return convert_environments(directory, folders, project.kinds, source)
@@ -327,9 +332,30 @@ def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: 
     left_out = sum(map(is_lost, (*rest, *sources.left_out)))
     if plan.breaches:
         failure = "nothing was written, because not all objects would stay the same"
+        if any(
+            (directory / each.location.file).resolve().is_relative_to((home / "jobs").resolve()) for each in imported
+        ):
+            failure += f"; the manifests are in `jobs/` already, so write elsewhere: `jobgen init NEW --from {source}`"
         return Converted({}, 0, 0, len(imported), notes + sources.hide_secrets(plan.format_breaches()), failure)
     manifests = (*(each.spec.manifest for each in imported), *(each.manifest for each in others))
-    return Converted(plan.arranged.files, len(imported), len(others), left_out, notes, manifests=manifests)
+    places = [each.origin for each in imported] + [each.builder or each.location.file for each in others]
+    origins = tuple(dict.fromkeys(places))
+    return Converted(plan.arranged.files, len(imported), len(others), left_out, notes, "", manifests, origins)
+
+
+def _is_own(skipped: SkippedManifest, root: Path, directory: Path) -> bool:
+    """Return True for a file that an earlier `jobgen init` wrote, or for a job spec of the repository."""
+    path = (directory / skipped.location.file).resolve()
+    if not (root / SETTINGS).is_file() or not path.is_relative_to(root.resolve()):
+        return False
+    top, *rest = path.relative_to(root.resolve()).parts
+    if top in ("jobs", "overlays"):
+        return skipped.is_spec
+    return top in _OWN_FOLDERS if rest else top in _OWN_FILES
+
+
+_OWN_FOLDERS = (".github", "policies", "schemas")
+_OWN_FILES = (SETTINGS, ".gitlab-ci.yml", ".pre-commit-config.yaml")
 
 
 _NO_JOBS = Converted({}, 0, 0, 0, "")

@@ -230,6 +230,8 @@ class SkippedManifest(NamedTuple):
     """What a file was taken for that is left out as a whole."""
     builder: str = ""
     """The kustomization that builds the object; empty if it is written as it is."""
+    is_spec: bool = False
+    """True for a document of jobgen itself."""
     twin: str = ""
     """The file, or the kustomization, that has the same object."""
 
@@ -385,7 +387,7 @@ def find_bounds(lines: list[str], line: int) -> tuple[int, int]:
 def _import_object(found: _Item, kinds: Sequence[Kind]) -> ImportedManifest | SkippedManifest:
     item, traced, location = found.data, found.traced, found.location
     if isinstance(item, dict) and is_spec(item):
-        return SkippedManifest(location, f"`{item.get('kind')}` is already a jobgen format")
+        return SkippedManifest(location, f"`{item.get('kind')}` is already a jobgen format", is_spec=True)
     kind = _find_kind(item, kinds)
     if not isinstance(kind, Kind):
         skipped = SkippedManifest(location_of(traced) or location, kind)
