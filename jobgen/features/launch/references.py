@@ -16,9 +16,15 @@ from jobgen.model.place import At, identify
 from jobgen.model.suggest import did_you_mean
 
 REFERENCE = lazy_pattern(r"(?<!\$)(?:\$\$)*\$\(([A-Za-z_]\w*)\)")
+# A command with arguments, or in backticks, which only a shell runs.
+_COMMAND = lazy_pattern(
+    r"(?<!\$)(?:\$\$)*\$\(([a-z]\w{0,20})[ |][^()`]{0,80}\)|(?:=|\A)`([a-z]\w{0,20})(?: [^`]{0,80})?`"
+)
+_OF_IMAGE = frozenset("HOME LANG LOGNAME OLDPWD PATH PWD SHELL TMPDIR USER".split())
 _IN_VALUE = lazy_pattern(r"(?m)^\w+=.*\$\(")
 # A program that may read the word behind it as a script.
 _MAY_READ = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\bsu\b|\bsrun\b|\benvsubst\b")
+_HOST = "HOSTNAME"
 # What Kubernetes sets for each Service of the namespace.
 _SERVICE = lazy_pattern(r"KUBERNETES_\w+|\w+_SERVICE_(?:HOST|PORT)\w*|\w+_PORT_\d+_\w+")
 # What the operator of a PyTorchJob sets if the job has a master.
@@ -31,13 +37,19 @@ def check_references(manifest: Manifest) -> Iterator[Fault]:
     for container in containers:
         if _IN_VALUE.search(container.search_text):
             yield from _list_late(container)
-    written = [container for container in containers if any(_list_unset(container)) or any(_list_in_values(container))]
-    if not written:
+    named = [container for container in containers if any(_list_unset(container)) or any(_list_in_values(container))]
+    commands = [found for container in containers for found in _list_commands(container)]
+    if not named and not commands:
         return
     reported = {identify(fault.node) for fault in find_faults(manifest)} if has_launch(manifest) else set()
-    for container, env in read_environments(manifest):
+    for program, place in commands:
+        if identify(place) not in reported:
+            message = f"no shell runs `{program}` here, so the argument stays as it is"
+            yield Fault(place, f"{message}; write its value, or start the command with `sh -c`", False)
+    for container, env in read_environments(manifest) if named else ():
         for name, place in (*_list_unset(container), *_list_in_values(container)):
-            if find_variable(env, name) is None and not _SERVICE.fullmatch(name) and identify(place) not in reported:
+            is_set = find_variable(env, name) is not None and (name != _HOST or _may_have_host(container))
+            if not is_set and not _SERVICE.fullmatch(name) and identify(place) not in reported:
                 yield Fault(place, f"`$({name})` stays as it is: {_advise(manifest, name, list(env))}", False)
 
 
@@ -73,6 +85,25 @@ def _list_unset(container: Container) -> Iterator[tuple[str, At]]:
             yield from ((name, container.word_place(index)) for name in REFERENCE.findall(text) if name not in own)
 
 
+def _may_have_host(container: Container) -> bool:
+    """Return True if `HOSTNAME` may be one of the variables of a container, and not only one of its runtime."""
+    return _HOST in container.variables or bool(container.data.get("envFrom"))
+
+
+def _list_commands(container: Container) -> Iterator[tuple[str, At]]:
+    """Yield the programs in commands within words that no shell reads, such as `date` in `$(date +%F)`."""
+    words = container.words
+    if not container.command or not any(sign in container.search_text for sign in ("$(", "`")):
+        return
+    for index, text in enumerate(words):
+        # The code of a program may have such text.
+        if _MAY_READ.search(text) or text == "-c":
+            return
+        found = _COMMAND.search(text) if "\n" not in text else None
+        if found and runs_program(found[1] or found[2]):
+            yield found[1] or found[2], container.word_place(index)
+
+
 def _list_in_values(container: Container) -> Iterator[tuple[str, At]]:
     """Yield the names in values of variables that the container itself does not set: Kubernetes leaves them.
 
@@ -91,6 +122,12 @@ def _list_in_values(container: Container) -> Iterator[tuple[str, At]]:
 def _advise(manifest: Manifest, name: str, known: list[str]) -> str:
     if name in _OF_MASTER and manifest.kind_name == "PyTorchJob" and manifest.find_role("master") is None:
         return f"the operator sets `{name}` only if the job has a master; add one"
+    if name == _HOST:
+        return "Kubernetes knows only variables in `env`; set it there with `fieldRef: {fieldPath: metadata.name}`"
+    if name in _OF_IMAGE:
+        return (
+            f"Kubernetes does not know the variables of the image; start the command with `sh -c`, and write `${name}`"
+        )
     if runs_program(name):
         return f"no shell runs `{name}`; write its value, or start the command with `sh -c`"
     hint = did_you_mean(name, known)

@@ -6,13 +6,14 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest
 
 
-@rule("manifest", WARNING, words=("$(",))
+@rule("manifest", WARNING, words=("$(", "`"))
 def undefined_reference(manifest: Manifest) -> Iterator[Violation]:
     """A `$(NAME)` in a command or in the value of a variable, though the container has no variable of that name.
 
     Kubernetes replaces `$(NAME)` only if the container has the variable, in `env` or `envFrom`, or if the operator sets
-    it. Kubernetes does not know the variables in the image. The program receives the literal text `$(NAME)`. Scripts of
-    a shell, in which `$(NAME)` runs a program, are not reported. The value of a variable can name those above it only.
+    it. Kubernetes does not know the variables in the image. The program receives the literal text `$(NAME)`. Nor does
+    anything run `$(date +%F)` without a shell. Scripts of a shell, in which `$(NAME)` runs a program, are not reported.
+    The value of a variable can name those above it only.
 
     Set the variable in `env`.
 
