@@ -324,6 +324,8 @@ def _report_unknown(
         message = f"{start}; write {show_blocks([close], listed[1].value)}"
         return Problem("unknown-field", message, place, fix_steps=listed, safe=is_certain, meant=close)
     message = start + ask_for(close)
+    if close in value and find_meant(key, known) == close:
+        message = f"{start}, and `{close}` is written as well; keep one of them, as `{close}`"
     fix_steps, safe = suggest_rename(place, known, value, lambda meant: takes(fields[meant], value[key]))
     framework = str(value_of(value.get("framework")) or "")
     is_misspelled = find_meant(key, known) != "" and title in (JOB, ROLE)

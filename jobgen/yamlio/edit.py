@@ -19,6 +19,7 @@ from jobgen.model.data import Location, Node, TracedKey, TracedScalar, untraced,
 from jobgen.model.finding import TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.quantity import canonicalize_quantity
 from jobgen.model.suggest import find_key
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_inline_yaml
@@ -429,8 +430,9 @@ def _find_target(edit: TextEdit, trees: Sequence[Any]) -> _Target:
         raise EditRefusedError("the location has something else")
     if edit.op == "remove" and edit.key and key != edit.key:
         raise EditRefusedError(f"`{edit.key}` was derived from `{key}`, which is at that location")
-    # A number may have become a string on the way.
-    if edit.was is not None and str(edit.was) != str(value_of(node)):
+    # A number may have become a string on the way, or a quantity its canonical form.
+    written = str(value_of(node))
+    if edit.was is not None and str(edit.was) not in (written, canonicalize_quantity(written)):
         raise EditRefusedError(f"`{edit.was}` was derived from `{value_of(node)}`, which is at that location")
     return target
 

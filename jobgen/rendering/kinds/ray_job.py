@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobgen.model.data import Node, ValidFields, join_values, list_scalars, untraced, value_of, with_value
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import find_main_container, set_path, take_command, with_main_container
@@ -16,7 +16,9 @@ from jobgen.rendering.pod import to_text
 from jobgen.spec.replicas import get_at
 from jobgen.yamlio.write import sort_keys, to_yaml
 
+_WORKER = "worker"
 HEAD = "head"
+_WORKER = "worker"
 _ELASTIC = "kueue.x-k8s.io/elastic-job"
 _SUBMITTER = "ray-job-submitter"
 _EXPANDED = lazy_pattern(r"\$\([A-Za-z_][-A-Za-z0-9_.]*\)")
@@ -45,6 +47,7 @@ def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, problem
     if isinstance(spec.get("submitterPodTemplate"), dict):
         spec["submitterPodTemplate"] = _complete_submitter(spec["submitterPodTemplate"], bare.get(HEAD), job)
     problems.extend(_check_start_params(job))
+    problems.extend(_check_group_names(job))
     if spec.get("clusterSelector"):
         # The cluster is not that of this job.
         spec.pop("shutdownAfterJobFinishes", None)
@@ -150,6 +153,14 @@ def _check_start_params(job: JobSpec) -> Iterator[Problem]:
             listed = ", ".join(f"`{role}`" for role in job.roles)
             message = f"`ray.startParams` has parameters for `{name}`, but the job has {listed}; use one of these"
             yield Problem("unknown-role", message, name)
+
+
+def _check_group_names(job: JobSpec) -> Iterator[Problem]:
+    """Report a group of workers whose name has the letters of `worker` in another order: Ray takes any name."""
+    for name in job.roles:
+        if name != _WORKER and len(name) == len(_WORKER) and sorted(name) == sorted(_WORKER):
+            message = f"the group of workers is named `{name}`; did you mean `{_WORKER}`?"
+            yield Problem("unknown-role", message, name, severity=Severity.WARNING, meant=_WORKER)
 
 
 def _find_unused_fields(job: JobSpec, templates: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Problem]:

@@ -225,6 +225,10 @@ def _add(slips: list[Slip], slip: Slip) -> None:
     slips.append(slip)
 
 
+_UNCLOSED_ITEM = lazy_pattern(r"(=\[[^\[\]\"']{1,200}?)(, -)")
+"""A list in an item that lacks its end, before an item with an option: `--ms=[30,60, --lr=2`."""
+
+
 class _Search:
     """Tries changes of lines until its budget is spent."""
 
@@ -333,10 +337,20 @@ def _list_certain(lines: Sequence[str], number: int) -> Iterator[Slip]:
             more = tuple(pattern.sub(form, each) for each in run)
             if more:
                 yield Slip(number, line, pattern.sub(form, line), reason, more=more)
+    yield from _quote_brackets(number, line)
+
+
+def _quote_brackets(number: int, line: str) -> Iterator[Slip]:
+    """Yield a line with quotes around the items that have brackets, each of which may lack its last one."""
     is_inside = find_opening(line) < 0 and line.rstrip().endswith((",", "]", "}")) and ": " not in line
-    quoted, items = quote_items(line, brackets_only=True, start=_measure_indent(line) if is_inside else -1)
+    start = _measure_indent(line) if is_inside else -1
+    quoted, items = quote_items(line, brackets_only=True, start=start)
     if items:
         if line.count("[") > line.count("]"):
+            closed = _UNCLOSED_ITEM.sub(r"\1]\2", line, count=1)
+            whole, found = quote_items(closed, brackets_only=True, start=start)
+            if closed != line and found:
+                yield Slip(number, line, whole, "has no `]` at the end of an item, which needs quotes")
             yield Slip(number, line, quoted.rstrip() + "]", "needs quotes in an item, and a `]` at its end")
         yield _quote(number, line, quoted, items, "needs quotes because of its brackets")
 
