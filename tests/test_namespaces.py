@@ -186,7 +186,7 @@ def test_a_broken_file_of_the_state_is_an_error(tmp_path):
 def test_a_state_folder_that_is_missing_or_outside_is_an_error(tmp_path):
     root = tmp_path / "repository"
     repository(root, jobs__pod=POD, overlays__prod__o=OVERLAY)
-    message = "there is no folder `cluster/prod` in the repository; export the state of the cluster to it"
+    message = "there is no folder `cluster/prod` in the repository; run `jobgen capture`, which writes it"
     assert ("overlays/prod/o.yaml:5", "error", "unreadable-file", message) in found(root)
 
     repository(tmp_path / "elsewhere", prod__a=NAMESPACE)

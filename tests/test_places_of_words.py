@@ -145,3 +145,79 @@ def test_init_does_not_import_the_folder_of_jobs_into_itself(tmp_path):
     assert done.returncode == 1
     assert "so write elsewhere: `jobgen init NEW --from jobs`" in done.stderr
     assert [path.name for path in Path(tmp_path).rglob("*") if path.is_file()] == ["job.yaml"]
+
+
+COMMANDS = {
+    '"--host=$(HOSTNAME)"': "set it there with `fieldRef: {fieldPath: metadata.name}`",
+    '"--dir=$(HOME)/x"': "start the command with `sh -c`, and write `$HOME`",
+    '"--name=$(date +%F)"': "no shell runs `date` here, so the argument stays as it is; write its value, or start the",
+    '"--nodes=$(cat /etc/nodes | wc -l)"': "no shell runs `cat` here",
+    '"--name=`date`"': "no shell runs `date` here",
+    '"--name=`hostname -f`"': "no shell runs `hostname` here",
+}
+SILENT = ['"--prompt=the `id` of it"', '"--text=$$(date +%F)"', '"--f=$(lambda x)"', '"--cost=`about 3`"']
+
+
+@pytest.mark.parametrize("word", [*COMMANDS, *SILENT])
+def test_what_no_shell_replaces_in_an_argument(word, tmp_path):
+    found = lint_files(tmp_path, {"jobs/a.yaml": f"{H}  command: [python, train.py, {word}]\n"})
+
+    assert [each["rule"] for each in found] == ["undefined-reference"] * (word in COMMANDS)
+    assert all(COMMANDS[word] in each["message"] for each in found)
+
+
+SHELLS = ("[sh, -c, 'python t.py --name=$(date +%F) --x=`date`']", "[python, -c, 'print(\"$(date +%F)\")']")
+
+
+@pytest.mark.parametrize("command", SHELLS)
+def test_what_a_shell_or_a_program_reads_is_not_judged(command, tmp_path):
+    found = lint_files(tmp_path, {"jobs/a.yaml": f"{H}  command: {command}\n"})
+    assert [each["rule"] for each in found if each["rule"] == "undefined-reference"] == []
+
+
+def test_the_host_name_of_env_is_known(tmp_path):
+    env = "  env: {HOSTNAME: {fieldRef: {fieldPath: metadata.name}}}\n"
+    text = f'{H}  command: [python, train.py, "--host=$(HOSTNAME)"]\n'
+    assert lint_files(tmp_path, {"jobs/a.yaml": text + env}) == []
+
+
+@pytest.mark.parametrize("amount", ["16000m", "8000m", "2048m"])
+def test_an_amount_that_is_rendered_in_another_form_is_fixed(amount, tmp_path):
+    text = JOB.replace("memory: 64Gi", f"memory: {amount}")
+    lint_files(tmp_path, {"jobs/a.yaml": text})
+    done = run_jobgen_text(tmp_path, "lint", "--fix-unsafe")
+
+    assert "1 finding fixed in 1 file" in done.stdout + done.stderr
+    assert (tmp_path / "jobs/a.yaml").read_text() == text.replace(amount, f"{amount}i".replace("mi", "Mi"))
+
+
+def test_a_list_in_an_item_ends_before_the_next_option(tmp_path):
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": f"{H}  args: [--ms=[30,60, --lr=2]\n"})
+    assert found["message"].endswith('write `args: ["--ms=[30,60]", --lr=2]`')
+
+
+def test_a_misspelled_field_beside_the_right_one(tmp_path):
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": f"{JOB}  resouces: {{cpu: 1}}\n"})
+    assert found["message"].endswith("`resources` is written as well; keep one of them, as `resources`")
+
+
+RAY = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: a, namespace: ml}
+spec:
+  framework: ray
+  image: registry.example.com/a:1.0.0
+  command: [python, train.py]
+  roles:
+    head: {resources: {cpu: 4, memory: 16Gi}}
+    wroker: {replicas: 2, resources: {cpu: 4, memory: 16Gi, gpu: 1}}
+"""
+
+
+def test_a_group_of_workers_with_swapped_letters_is_a_warning(tmp_path):
+    prod = overlay("{cluster: {platform: ray}}")
+    [found] = lint_files(tmp_path, {**prod, "jobs/a.yaml": RAY})
+    assert (found["rule"], found["severity"], found["line"]) == ("unknown-role", "warning", 10)
+
+    assert lint_files(tmp_path, {**prod, "jobs/a.yaml": RAY.replace("wroker", "trainer")}) == []

@@ -373,7 +373,7 @@ class _ClusterCheck:
             # A List without items is a manifest, too.
             read_all = (config.read_documents(file, [], shared=True) for file in layout.read_state(root, folder))
             if not any(found.documents for found in read_all):
-                message = f"the folder `{folder}` has no manifests; export the state of the cluster to it"
+                message = f"the folder `{folder}` has no manifests; run `jobgen capture`, which writes them"
                 missing = report_folder(self._tracer.traced_project(), folder, message)
         self.findings += [missing._replace(env=self._runner.name)] if missing else []
         return exported

@@ -38,7 +38,7 @@ def report_folder(project: config.ProjectConfig, folder: str, message: str) -> F
 
 def report_missing_folder(project: config.ProjectConfig, folder: str) -> Finding:
     """Report a `cluster.state` that does not exist."""
-    message = f"there is no folder `{folder}` in the repository; export the state of the cluster to it"
+    message = f"there is no folder `{folder}` in the repository; run `jobgen capture`, which writes it"
     return report_folder(project, folder, message)
 
 
