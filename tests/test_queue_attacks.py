@@ -233,7 +233,7 @@ TAINTED = made(
     },
 )
 RAISED = "raise `nominalQuota` of ClusterQueue `a` by"
-UNCOVERED = "add `{}` to `coveredResources` of the queue, or request none of it"
+UNCOVERED = "add `{}` to `coveredResources` of the queue with a quota in each flavor, or request none"
 TOLERATED = "add a toleration for `{}=v:NoSchedule`"
 
 

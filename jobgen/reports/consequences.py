@@ -160,8 +160,9 @@ def _is_refused(found: Finding, refused: Collection[object]) -> bool:
 
 
 def _leave_out_unexpanded(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Return the findings without the variables that nothing expands if a launcher refuses the same word."""
-    refused = {(each.object, each.env, each.location) for each in findings if each.rule == "launch-refused"}
+    """Return the findings without the variables that nothing expands if the same word is refused, or no program."""
+    rules = ("command-in-one-string", "launch-refused")
+    refused = {(each.object, each.env, each.location) for each in findings if each.rule in rules}
     if not refused:
         return findings
     return [

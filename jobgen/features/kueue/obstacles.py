@@ -208,7 +208,8 @@ class _Explainer:
                 if amount and resource not in seen and self._queue.find_group(resource) is None:
                     seen.add(resource)
                     message = f"no resource group of ClusterQueue `{self._queue.name}` covers `{resource}`"
-                    change = f"add `{resource}` to `coveredResources` of the queue, or request none of it"
+                    change = f"add `{resource}` to `coveredResources` of the queue with a quota in each flavor"
+                    change += ", or request none"
                     yield Obstacle("resource", message, change, pod_set.name, resource)
 
     def list_mismatches(self) -> Iterator[Obstacle]:
