@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from findings import without_infos
+from linting import lint_paths
 
 from jobgen.api.lint import LintRequest, lint_request
-from jobgen.cli.run_lint import lint_paths
 from jobgen.reports.formats import FORMATS
 
 TODAY = "2025-01-31"

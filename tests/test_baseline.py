@@ -4,8 +4,8 @@ import json
 
 import pytest
 from findings import without_infos
+from linting import lint_paths
 
-from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.reports import baseline

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from examples import EXAMPLES, cases
+from linting import lint_paths
 
 from jobgen.check.checker import Checker
 from jobgen.check.rule_runner import RuleRunner
 from jobgen.check.rules import Rule, Violation, all_rules
 from jobgen.cli.result import ExitCode
-from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
 from jobgen.rendering.build import is_spec

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from command import run_jobgen_text
 from lintfiles import JOB, NODES, PYTORCH, TODAY, lint_files, overlay
+from linting import lint_paths
 
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
 from jobgen.cli.pages import find_page
-from jobgen.cli.run_lint import lint_paths
 
 # Operators
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from linting import lint_paths
 from test_clear_messages import TODAY, lint_files
 from test_misread import H
 
-from jobgen.cli.run_lint import lint_paths
 from jobgen.features.launch.shell.values import UNKNOWN
 from jobgen.k8s import programs
 from jobgen.model.mend import UNKNOWN_TEXT

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from command import jobgen
+from linting import lint_paths
 
 from jobgen.check.checker import Checker
 from jobgen.cli.commands.schema import export_schemas, import_crds, list_kinds, print_schema, write_editor_files
-from jobgen.cli.run_lint import lint_paths
 from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read

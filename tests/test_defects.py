@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from linting import lint_paths
 
 from jobgen.check.defects import list_shipped, read_own
 from jobgen.cli.commands.explain import explain_name
-from jobgen.cli.run_lint import lint_paths
 from jobgen.repo import layout
 from jobgen.repo.known_rules import list_defect_names
 from jobgen.spec.kinds import parse_version

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 from lawfiles import JOBS_REPOSITORY, OTHER_FOLDER, EditedFolder
+from linting import lint_paths
 from sampling import sample
 
 import jobgen
 from jobgen import cache
 from jobgen.api.errors import JobgenError
-from jobgen.cli.run_lint import lint_paths
 from jobgen.cli.run_render import render
 from jobgen.engine import workers
 from jobgen.features.editor.lint_workspace import WorkspaceLinter

@@ -17,6 +17,7 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 
 import pytest
+from linting import lint_paths
 from sampling import sample
 
 import jobgen
@@ -25,7 +26,6 @@ from jobgen.api.fix import FixedFile, write_fixes
 from jobgen.cli.commands.diff import diff_states
 from jobgen.cli.main import run as run_command_line
 from jobgen.cli.result import ExitCode, Result
-from jobgen.cli.run_lint import lint_paths
 from jobgen.cli.run_render import render
 from jobgen.model.data import Location
 from jobgen.model.finding import TextEdit

@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 import pytest
 import yaml
 from examples import EXAMPLES, cases
+from linting import lint_paths
 
 from jobgen import UsageError, lint
 from jobgen.check import rules
 from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator
 from jobgen.check.schema.shipped import find_shipped_schema
-from jobgen.cli.run_lint import lint_paths
 from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
 from jobgen.schema.shipped_kinds import list_shipped_kinds

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from examples import EXAMPLES, cases
+from linting import lint_paths
 from sampling import sample
 from test_severities import list_parts
 from transcripts import changed_files, files_below, find_transcripts, read_transcript
@@ -23,7 +24,6 @@ from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import all_rules
-from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
 from jobgen.rendering.render_task import render_jobs

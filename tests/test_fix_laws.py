@@ -8,13 +8,13 @@ import pytest
 from examples import EXAMPLES, cases
 from hypothesis import given
 from hypothesis import strategies as st
+from linting import lint_paths
 from sampling import laws, sample
 from transcripts import files_below
 
 from jobgen.api.fix import apply_fixes, compute_fixes
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
-from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import TracedKey, TracedScalar, untraced
 from jobgen.model.meant import find_meant
 from jobgen.model.suggest import suggest_quantity

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linting import lint_paths
 from sampling import laws
 
 from jobgen.check.cel import available
 from jobgen.check.cel.text_format import fault
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.shipped import find_shipped_schema, select_any, select_possible_releases, unite
-from jobgen.cli.run_lint import lint_paths
 from jobgen.schema.shipped_kinds import list_foreign_kinds
 from jobgen.schema.types_of_release import as_crd, merge_history
 from jobgen.spec.overlay import Cluster

@@ -21,10 +21,10 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from limitedrun import MEMORY
+from linting import lint_paths
 from shippedschemas import shipped_schema
 
 from jobgen.cli.result import ExitCode, Result
-from jobgen.cli.run_lint import lint_paths
 from jobgen.cli.run_render import render
 
 ROOT = Path(__file__).parent.parent

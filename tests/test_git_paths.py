@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from linting import lint_paths
 
 import jobgen
-from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import Location
 from jobgen.reports import Report
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from limitedrun import run_limited
+from linting import lint_paths
 from sampling import sample
 
 from jobgen.cli.result import Result
-from jobgen.cli.run_lint import lint_paths
 
 JOB = """\
 apiVersion: jobgen.dev/v1

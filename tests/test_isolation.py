@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 from kustomize_samples import PLUGIN, install_stand_ins, read_calls, write_files
+from linting import lint_paths
 
 from jobgen.cli.commands.init import Choices, init
 from jobgen.cli.commands.schema import import_crds, write_editor_files
 from jobgen.cli.result import ExitCode, Result
-from jobgen.cli.run_lint import BASELINE, lint_paths
+from jobgen.cli.run_lint import BASELINE
 from jobgen.cli.run_render import render
 from jobgen.features.convert.commands.import_ import import_manifests
 from jobgen.repo import git

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from jobgen.cli.run_lint import lint_paths
+from linting import lint_paths
 
 RULES = ("exceeds-quota", "exceeds-limit-range", "internal-error", "unread-file")
 

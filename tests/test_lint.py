@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from findings import without_infos
 from growth import grows_with_the_square
+from linting import lint_paths
 
 from jobgen import cache
 from jobgen.check.checker import Checker
-from jobgen.cli.run_lint import lint_paths
 from jobgen.cli.run_render import render
 from jobgen.model.finding import Severity
 from jobgen.rendering import config

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from linting import lint_paths
 from sampling import sample
 from shippedschemas import shipped_schema
 
@@ -16,7 +17,6 @@ from jobgen import cache, load, render
 from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
-from jobgen.cli.run_lint import lint_paths
 from jobgen.engine import inputs
 from jobgen.engine.store import Store
 

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from jobgen.cli.run_lint import lint_paths
+from linting import lint_paths
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers: [{name: main, image: %s%s}]\n"
 CLAIM = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: a}\nspec:\n  capacity: {storage: 1Gi}\n"

@@ -16,6 +16,7 @@ from command import jobgen
 from examples import EXAMPLES, cases
 from lintfiles import PYTORCH, TODAY
 from lintfiles import lint_with_infos as lint_files
+from linting import lint_paths
 from transcripts import write_files
 
 from jobgen import render
@@ -24,7 +25,6 @@ from jobgen.check.policy.evaluator import ClusterFacts, PolicyEvaluator
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import all_rules
 from jobgen.cli.result import Result
-from jobgen.cli.run_lint import lint_paths
 from jobgen.features.convert.commands.migrate import migrate_jobs
 from jobgen.features.convert.migrate.differences import list_names
 from jobgen.k8s.resources import summarize_memory

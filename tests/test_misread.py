@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from lintfiles import TODAY, lint_files, overlay
-
-from jobgen.cli.run_lint import lint_paths
+from linting import lint_paths
 
 H = """\
 apiVersion: jobgen.dev/v1

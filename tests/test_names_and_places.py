@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from findings import without_infos
 from lintfiles import TODAY, overlay
+from linting import lint_paths
 from test_misread import RUN, H
-
-from jobgen.cli.run_lint import lint_paths
 
 JOB = H + RUN
 CONFIG = (

@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 from command import run_jobgen, run_jobgen_text
+from linting import lint_paths
 
 import jobgen
 from jobgen.check.rule_docs import all_docs
-from jobgen.cli.run_lint import lint_paths
 from jobgen.model.builtin_rules import UNCHECKED_RULES
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity

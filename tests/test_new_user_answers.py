@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import pytest
 from lintfiles import PYTORCH, TODAY, lint_files
+from linting import lint_paths
 from test_misread import RUN, H
-
-from jobgen.cli.run_lint import lint_paths
 
 JOB = H + RUN
 SECRET = "{containers: [{name: pytorch, env: [{name: T, valueFrom: {secretKeyRef: {name: hub, key: token}}}]}]}"

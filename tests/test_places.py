@@ -9,13 +9,13 @@ import pytest
 import yamltexts
 from examples import EXAMPLES, cases
 from growth import grows_with_the_square
+from linting import lint_paths
 from placedproblems import lost_places, place_problem, resolve
 from validationcases import find_problems as find_validation_problems
 from validationcases import list_cases, read_objects
 
 from jobgen.check.operators.checks import find_written
 from jobgen.check.rule_runner import RuleRunner
-from jobgen.cli.run_lint import lint_paths
 from jobgen.k8s.objects import Manifest
 from jobgen.model import placed as placed_problems
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, location_of, untraced

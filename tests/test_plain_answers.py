@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from linting import lint_paths
 
-from jobgen.cli.run_lint import lint_paths
 from jobgen.schema.resource_names import find_meant_resource, pluralize_kind
 from jobgen.schema.shipped_kinds import list_shipped_kinds, name_plural
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from linting import lint_paths
 from test_fuzz import within_limits
 from transcripts import write_files
 
 from jobgen.cli.commands.explain import explain_name
-from jobgen.cli.run_lint import lint_paths
 from jobgen.features.convert.commands.migrate import migrate_all
 from jobgen.features.convert.migrate.migrate_job import migrate_job
 from jobgen.rendering import config

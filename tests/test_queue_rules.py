@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 import yaml
+from linting import lint_paths
 
-from jobgen.cli.run_lint import lint_paths
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.cluster_objects import Configuration, group_objects
 from jobgen.features.kueue.workloads import parse_workload

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from lintfiles import lint_in_formats
+from linting import lint_paths
 from sampling import laws
 
 from jobgen.api.diff import diff
 from jobgen.api.project import load
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.doctor.repository import check_environments, check_jobs
-from jobgen.cli.run_lint import lint_paths
 from jobgen.features.convert.commands.import_ import import_manifests
 from jobgen.features.convert.commands.migrate import migrate_all, migrate_jobs
 from jobgen.features.gitops.commands.fn import run as run_function

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from gitrepository import Repository
+from linting import lint_paths
 
 from jobgen import cache, diff, report
-from jobgen.cli.run_lint import lint_paths
 
 JOBS, ENVIRONMENTS = 24, ("dev", "prod", "staging", "test")
 JOB = """\

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from linting import lint_paths
 
 from jobgen.check.rule_docs import all_docs
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.result import ExitCode
-from jobgen.cli.run_lint import lint_paths
 from jobgen.model import builtin_rules
 from jobgen.repo.known_rules import list_known_rules
 from jobgen.reports import baseline

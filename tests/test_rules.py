@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from examples import EXAMPLES, cases
 from helm_charts import HELM, needs_helm
+from linting import lint_paths
 from transcripts import find_transcripts
 
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import all_rules
-from jobgen.cli.run_lint import lint_paths
 from jobgen.compare.change_rules import check_change
 from jobgen.pipeline.policies import load_policies
 

@@ -15,11 +15,11 @@ import pytest
 from gitrepository import Repository
 from hypothesis import given
 from hypothesis import strategies as st
+from linting import lint_paths
 from sampling import laws
 
 from jobgen import cache
 from jobgen.cli.commands.explain import explain_name
-from jobgen.cli.run_lint import lint_paths
 from jobgen.cli.run_render import render
 from jobgen.model.data import untraced
 from jobgen.rendering import config

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from linting import lint_paths
 
 from jobgen.check.independent import find_independent
-from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem
 from jobgen.model.place import At

@@ -14,11 +14,11 @@ import pytest
 from command import run_jobgen_text
 from findings import without_infos
 from kustomize_samples import KUBECTL, install_stand_ins, read_calls, write_files
+from linting import lint_paths
 from sampling import sample
 from sharedfiles import shared_folder
 
 import jobgen
-from jobgen.cli.run_lint import lint_paths
 from jobgen.features.second_opinion import check_run as tools
 from jobgen.features.second_opinion.json_schema_process import _compile
 

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from linting import lint_paths
 
 from jobgen.api.lint import lint
-from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
 from jobgen.reports.severities import parse_severities
 

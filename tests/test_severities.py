@@ -7,10 +7,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from linting import lint_paths
 
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import Rule, all_rules
-from jobgen.cli.run_lint import lint_paths
 
 RULES = {rule.name: rule for rule in all_rules()}
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from linting import lint_paths
 from sampling import laws, sample
 from sharedfiles import shared_folder
 from shippedschemas import shipped_schema
 
 from jobgen.check.schema.shipped import find_shipped_schema
-from jobgen.cli.run_lint import lint_paths
 from jobgen.schema.shipped_kinds import list_shipped_kinds
 from jobgen.schema.types_of_release import OTHER_RELEASES, Types, merge_history, select_release
 from jobgen.spec.overlay import Cluster
@@ -221,7 +221,7 @@ OPENED = """
 import sys
 opened = set()
 sys.addaudithook(lambda event, args: opened.add(str(args[0])) if event == "open" else None)
-from jobgen.cli.run_lint import lint_paths
+from linting import lint_paths
 from pathlib import Path
 lint_paths(Path(sys.argv[1]), ["a.yaml"], (), format_="text")
 folders = ("/schemas/kubernetes/", "/schemas/crds/", "/schemas/foreign/")

@@ -12,11 +12,11 @@ import pytest
 from gitrepository import Repository
 from hypothesis import given
 from hypothesis import strategies as st
+from linting import lint_paths
 from transcripts import write_files
 
 from jobgen import cache, render
 from jobgen.cli.commands.policy import list_policies
-from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import TracedKey, TracedScalar
 from jobgen.repo.root import find_root
 from jobgen.repo.walk import is_excluded, parse_patterns

@@ -8,12 +8,12 @@ from collections import Counter
 
 import pytest
 from findings import without_infos
+from linting import lint_paths
 from sampling import sample
 
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
 from jobgen.api.since import findings_since
-from jobgen.cli.run_lint import lint_paths
 from jobgen.compare import change_rules
 from jobgen.engine import workers as parallel
 from jobgen.engine.store import Store

@@ -6,6 +6,7 @@ import subprocess
 from itertools import combinations
 
 import pytest
+from linting import lint_paths
 from sampling import sample
 
 from jobgen import cache, diff
@@ -15,7 +16,6 @@ from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import LintRequest, open_judge
 from jobgen.api.lint_run import find_findings
 from jobgen.api.since import findings_since
-from jobgen.cli.run_lint import lint_paths
 from jobgen.compare.snapshot import snapshot_repository
 from jobgen.engine.store import Store
 from jobgen.rendering import config

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from linting import lint_paths
 
 from jobgen.check.idle_services import find_idle_services
-from jobgen.cli.run_lint import lint_paths
 
 RULES = ("conflicting-copies", "role-of-another-kind", "service-selects-nothing", "unknown-reference", "internal-error")
 

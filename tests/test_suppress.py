@@ -4,8 +4,8 @@ import json
 import subprocess
 
 import pytest
+from linting import lint_paths
 
-from jobgen.cli.run_lint import lint_paths
 from jobgen.reports.suppress import parse_suppressions
 
 SPEC = """\

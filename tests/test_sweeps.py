@@ -9,10 +9,10 @@ from math import prod
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from linting import lint_paths
 
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.commands.schema import write_editor_files
-from jobgen.cli.run_lint import lint_paths
 from jobgen.cli.run_render import render
 from jobgen.model.data import untraced
 from jobgen.rendering import config

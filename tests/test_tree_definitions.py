@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from linting import lint_paths
 
 import jobgen
 from jobgen import cache
 from jobgen.check.checker import Checker
 from jobgen.check.schema.build import convert_crd
 from jobgen.check.schema.tree_definitions import TreeKind
-from jobgen.cli.run_lint import lint_paths
 from jobgen.k8s.kinds import NEWEST_RELEASE, read_definition
 from jobgen.model.data import Location
 from jobgen.spec.overlay import Cluster

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from lintfiles import lint_files
+from linting import lint_paths
 from test_clear_messages import TODAY
 from test_command_mistakes import WRITERS, lint_text, write_job, write_pytorch_job, write_spec
-
-from jobgen.cli.run_lint import lint_paths
 
 GPU = "resources: {limits: {nvidia.com/gpu: 1, cpu: 8, memory: 64Gi}}"
 MPI = f"""\

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from linting import lint_paths
 
-from jobgen.cli.run_lint import lint_paths
 from jobgen.features.kueue.cluster_objects import parse_configuration
 from jobgen.features.kueue.job_workloads import explain_unmanaged
 

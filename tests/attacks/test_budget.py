@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from limitedrun import run_limited
+from linting import lint_paths
 from sampling import leave
 from transcripts import write_files
 
 from jobgen.cli.result import Result
-from jobgen.cli.run_lint import lint_paths
 from jobgen.features.launch.shell.patterns import parse_pattern
 from jobgen.model import budget
 from jobgen.model.budget import (

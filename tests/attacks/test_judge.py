@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from command import run_jobgen
+from linting import lint_paths
 
-from jobgen.cli.run_lint import lint_paths
 from jobgen.compare.governance import _judge
 from jobgen.spec.overlay import Environment, parse_cluster
 

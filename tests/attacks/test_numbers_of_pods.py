@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from limitedrun import run_limited
+from linting import lint_paths
 from transcripts import write_files
 
 from jobgen.cli.result import Result
-from jobgen.cli.run_lint import lint_paths
 
 ZEROS = 2_000_000_000
 CONTAINER = "image: 'registry.example.com/a:1.0.0', resources: {limits: {cpu: 1, memory: 1Gi"

@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from linting import lint_paths
 
 from jobgen.cli.commands.diff import diff_states
-from jobgen.cli.run_lint import lint_paths
 from jobgen.cli.run_render import render
 
 JOB = """\

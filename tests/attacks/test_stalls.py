@@ -14,13 +14,13 @@ from gitrepository import Repository
 from growth import grows_with_the_square
 from helm_charts import HELM, needs_helm
 from limitedrun import run_limited
+from linting import lint_paths
 from sampling import leave, sample
 
 from jobgen.check import cel
 from jobgen.check.cel import steps
 from jobgen.check.idle_services import find_idle_services
 from jobgen.cli.result import Result
-from jobgen.cli.run_lint import lint_paths
 from jobgen.engine import workers
 from jobgen.features.helm import run_helm
 from jobgen.model import budget
