@@ -110,7 +110,7 @@ def import_specs(count: int, seed: int) -> list[tuple[str, str]]:
         # About a third are of the platform. Another seed than that of the raw manifests gives other names.
         write_varied(folder, 5 * count + MEMBERS, seed=seed + 1)
         entries = (entry for entry in find_manifests(folder, ".") if _GROUP.search(read_file(entry).content))
-        found = collect_manifests(entries, config.load(folder).kinds)
+        found = collect_manifests(entries, config.load_own(folder).kinds)
         specs = (each.spec for each in found if isinstance(each, ImportedManifest) and each.spec.is_spec)
         fitting = (spec for spec in specs if spec.kind.platform == PLATFORM)
         return [(spec.name, spec.text) for spec in islice(fitting, count)]

@@ -40,7 +40,7 @@ def generalize(reason: str) -> str:
 def main() -> None:
     folder = Path(sys.argv[1])
     verdicts = read_verdicts(folder)
-    kinds = config.load(Path.cwd()).kinds
+    kinds = config.load_own(Path.cwd()).kinds
     tally: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     ratios: list[float] = []

@@ -11,6 +11,7 @@ from typing import Any
 from build_jobs import to_flow
 
 from jobgen.rendering.config import complete_schemas, load_frameworks
+from jobgen.repo.layout import own_layers
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs/fields.md"
@@ -65,7 +66,7 @@ def main() -> int:
 
 def build_page() -> str:
     """Return the whole page."""
-    schemas = complete_schemas(load_frameworks(ROOT))
+    schemas = complete_schemas(load_frameworks(own_layers(ROOT)))
     reader = Reader({**schemas, "prices_v1.json": json.loads(PRICES.read_text("utf-8"))})
     return INTRO + "\n".join(part for name in FORMATS for part in _list_sections(name, reader))
 

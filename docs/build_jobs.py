@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jobgen.rendering.config import load
+from jobgen.rendering.config import load_own
 from jobgen.spec.frameworks import find_default
 from jobgen.spec.kinds import Kind
 
@@ -17,7 +17,7 @@ PAGE = ROOT / "docs/jobs.md"
 START = "<!-- Written by docs/build_jobs.py: run `make docs`. -->\n"
 END = "<!-- End of the part that docs/build_jobs.py writes. -->\n"
 _TYPES = {"object": "mapping", "array": "list", "string": "text", "integer": "whole number", "boolean": "true or false"}
-_FRAMEWORKS = frozenset(name for kind in load(ROOT).kinds for name in kind.frameworks)
+_FRAMEWORKS = frozenset(name for kind in load_own(ROOT).kinds for name in kind.frameworks)
 _SPECIAL = frozenset(",:{}[]#&*!|>'\"%@`")
 
 
@@ -36,7 +36,9 @@ def main() -> int:
 
 def build_tables() -> str:
     """Return a table for each framework and each platform that has fields."""
-    kinds = sorted((kind for kind in load(ROOT).kinds if kind.frameworks), key=lambda kind: (kind.platform, kind.name))
+    kinds = sorted(
+        (kind for kind in load_own(ROOT).kinds if kind.frameworks), key=lambda kind: (kind.platform, kind.name)
+    )
     frameworks = sorted({name for kind in kinds for name in kind.frameworks})
     platforms = sorted({kind.platform for kind in kinds} - set(frameworks))
     return "\n".join(filter(None, (_format_block(name, kinds) for name in (*frameworks, *platforms))))

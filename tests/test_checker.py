@@ -19,7 +19,7 @@ from jobgen.rendering.build import is_spec
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
-PROJECT = config.load(Path(__file__).parent)
+PROJECT = config.load_own(Path(__file__).parent)
 
 
 def pytorch_job(**replicas):
@@ -52,7 +52,7 @@ NAMED_B = Rule("named-b", "test", Severity.ERROR, "manifest", named_b)
 
 
 def checker(*rules, cluster=None):
-    return Checker(PROJECT.root, PROJECT.kinds, cluster or Cluster(), rules)
+    return Checker(PROJECT.layers, PROJECT.kinds, cluster or Cluster(), rules)
 
 
 def test_a_container_rule_runs_on_the_second_of_two_equal_templates():
@@ -124,7 +124,7 @@ def test_an_exception_in_the_schema_or_the_policies_is_a_problem():
     def broken(_):
         raise RecursionError
 
-    check = Checker(PROJECT.root, PROJECT.kinds, Cluster(), [MANY_REPLICAS], Evaluator())
+    check = Checker(PROJECT.layers, PROJECT.kinds, Cluster(), [MANY_REPLICAS], Evaluator())
     check._schemas["kubeflow.org/v1", "PyTorchJob"] = broken
 
     assert [problem.rule for problem in check(pytorch_job(Worker=3))] == [

@@ -13,6 +13,7 @@ from linting import lint_paths
 from jobgen.check.checker import Checker
 from jobgen.cli.commands.schema import export_schemas, import_crds, list_kinds, print_schema, write_editor_files
 from jobgen.rendering import config
+from jobgen.repo.layout import own_layers
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -30,7 +31,7 @@ def checker(tmp_path_factory: pytest.TempPathFactory) -> Checker:
     assert result.code == 0
     assert result.err == "schemas/example.com/dance_v1.json written\n"
     assert [path.name for path in root.glob("schemas/example.com/*")] == ["dance_v1.json"]
-    return Checker(root, (), Cluster())
+    return Checker(own_layers(root), (), Cluster())
 
 
 def dance(spec: dict) -> dict:
@@ -71,7 +72,7 @@ def test_file_without_a_crd_is_reported(tmp_path):
 
 
 def test_kinds_are_listed_and_printed(tmp_path):
-    project = config.load(tmp_path)
+    project = config.load_own(tmp_path)
     printed = json.loads(print_schema(project, "pytorchjob").out)
 
     listed = {tuple(line.split()) for line in list_kinds(project).out.splitlines()}
@@ -103,7 +104,7 @@ def test_editor_settings_map_files_to_schemas(tmp_path):
 
 def test_imported_kinds_are_listed_printed_and_exported(tmp_path):
     import_crds(tmp_path, [CASES / "dance.yaml"])
-    project = config.load(tmp_path)
+    project = config.load_own(tmp_path)
     imported = (tmp_path / "schemas/example.com/dance_v1.json").read_text()
 
     assert ["example.com/v1", "Dance", "repository"] in [line.split() for line in list_kinds(project).out.splitlines()]

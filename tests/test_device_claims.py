@@ -13,7 +13,7 @@ from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
-PROJECT = config.load(Path(__file__).parent)
+PROJECT = config.load_own(Path(__file__).parent)
 
 OVERLAY = """
 apiVersion: jobgen.dev/v1
@@ -357,7 +357,7 @@ def make_manifest(objects, uses, limits=None, gpu_resource="nvidia.com/gpu"):
         "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 3, "template": template}}},
     }
     cluster = Cluster(gpu_resource=gpu_resource)
-    checker = Checker(PROJECT.root, PROJECT.kinds, cluster, read_catalog=lambda: build_catalog(objects, gpu_resource))
+    checker = Checker(PROJECT.layers, PROJECT.kinds, cluster, read_catalog=lambda: build_catalog(objects, gpu_resource))
     return checker.manifest(job)
 
 

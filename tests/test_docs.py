@@ -17,6 +17,7 @@ from walkthrough import MARK
 
 import jobgen
 from jobgen.rendering import config
+from jobgen.repo.layout import own_layers
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +32,7 @@ FORMATS = {
     "JobTests": "jobtests",
     "Defects": "defects",
 }
-FRAMEWORKS = config.load_frameworks(Path(__file__).parent.parent)
+FRAMEWORKS = config.load_frameworks(own_layers(Path(__file__).parent.parent))
 
 
 def blocks(language: str) -> list[tuple[Path, str]]:
@@ -183,7 +184,7 @@ def test_documented_settings_are_valid(tmp_path):
         if text.startswith("rules:"):
             (tmp_path / "jobgen.yaml").write_text(text)
 
-            assert config.load(tmp_path).findings == (), page
+            assert config.load_own(tmp_path).findings == (), page
 
 
 def test_code_spans_have_no_escaped_characters():

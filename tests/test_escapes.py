@@ -32,7 +32,8 @@ from jobgen.model.finding import TextEdit
 from jobgen.repo import git, layout
 from jobgen.repo.atomic import open_scratch
 from jobgen.repo.commit import CommitPath, open_commit
-from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.files import read_file
+from jobgen.repo.layout import own_layers
 from jobgen.repo.named_paths import find_manifests
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 
@@ -216,8 +217,8 @@ def test_linked_settings_and_layers_of_a_commit_are_not_ignored(path: str, clone
     made = commit_all(clone)
     (clone / path).unlink()
     with open_commit(clone, made) as there:
-        files = [*layout.read_inputs(there), *filter(None, [layout.read_settings(there)])]
-        schema = layout.read_schema(there, "kubeflow.org/pytorchjob_v1.json")
+        files = [*layout.read_inputs(own_layers(there)), *filter(None, [layout.read_settings(own_layers(there))])]
+        schema = layout.read_schema(own_layers(there), "kubeflow.org/pytorchjob_v1.json")
         files += [schema] if schema else []
 
     assert (path, "link-out-of-repository") in {(file.path, file.finding.rule) for file in files if file.finding}
@@ -317,11 +318,10 @@ def test_commit_is_read_like_a_folder(prefix: str, tmp_path: Path) -> None:
     made = commit_all(tmp_path / "repository")
 
     with open_commit(home, made) as there:
-        for read in (layout.find_jobs, layout.read_overlays, layout.read_layers, layout.read_own_policies):
-            here, in_commit = (
-                [read_file(entry) if isinstance(entry, FileEntry) else entry for entry in read(folder)]
-                for folder in (home, there)
-            )
+        here, in_commit = (list(map(read_file, layout.find_jobs(folder))) for folder in (home, there))
+        assert in_commit == here
+        for read in (layout.read_overlays, layout.read_layers, layout.read_own_policies):
+            here, in_commit = (list(read(own_layers(folder))) for folder in (home, there))
             assert in_commit == here
         here, in_commit = (list(map(read_file, find_manifests(folder, "."))) for folder in (home, there))
         assert in_commit == here

@@ -534,7 +534,7 @@ def written_leaves(node, path=()):
 
 def find_unexplained(root):
     """The leaves of all specs whose value, line or place in the object cannot be found by their path."""
-    project = config.load(root)
+    project = config.load_own(root)
     tracer = Tracer(project)
     for env, job, _ in walks(root, project, tracer.expander):
         marked = build_marked(job, env, tracer) if is_spec(job.document.data) else None
@@ -632,7 +632,7 @@ OTHER_WORDS = {
 
 def told(root):
     """Every leaf of every object in every environment, with its origins."""
-    project = config.load(root)
+    project = config.load_own(root)
     tracer = Tracer(project)
     return {
         (env, job.file.path, job.position, job.item, entry.path): entry.assignments
@@ -643,7 +643,7 @@ def told(root):
 
 def rendered(root):
     """Every leaf of every object in every environment, as it is."""
-    project = config.load(root)
+    project = config.load_own(root)
     expanders = {}
     leaves = {}
     for env, job, expander in walks(

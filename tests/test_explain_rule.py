@@ -8,6 +8,7 @@ from command import run_jobgen_text
 
 from jobgen.check.rule_docs import all_rule_docs, policy_docs, policy_example
 from jobgen.cli.commands.explain import explain_name
+from jobgen.repo.layout import own_layers
 
 ROOT = Path(__file__).parent.parent
 JOB = """\
@@ -145,7 +146,7 @@ def test_policy_is_explained_by_its_description(tmp_path):
     assert done.out.startswith(
         "our-own (policy, warning)\n\nEvery job has a team.\n\nThe bill goes to somebody.\n\nBad:"
     )
-    assert policy_example(tmp_path, "our-own") == (
+    assert policy_example(own_layers(tmp_path), "our-own") == (
         "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a}\n",
         "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a, labels: {team: nlp}}\n",
     )
@@ -154,7 +155,7 @@ def test_policy_is_explained_by_its_description(tmp_path):
 def test_policy_without_a_description_is_explained_by_its_messages(tmp_path):
     validations = "spec: {validations: [{expression: a, message: a job has a team}, {expression: b == c}]}"
     write(tmp_path / "policies/own.yaml", POLICY.partition("  annotations")[0] + validations)
-    doc = policy_docs(tmp_path)["our-own"]
+    doc = policy_docs(own_layers(tmp_path))["our-own"]
 
     assert (doc.severity, doc.summary, doc.text) == ("info", "A job has a team.", "B == c.")
 
@@ -197,12 +198,12 @@ def test_every_built_in_policy_is_explained():
 def test_own_policy_named_like_one_of_a_pack_has_no_examples_of_the_pack(tmp_path):
     (tmp_path / "policies/tests/max-gpus").mkdir(parents=True)
     (tmp_path / "jobgen.yaml").write_text("")
-    assert policy_example(tmp_path, "max-gpus") is not None
+    assert policy_example(own_layers(tmp_path), "max-gpus") is not None
     (tmp_path / "policies/own.yaml").write_text(POLICY.replace("our-own", "max-gpus"))
-    assert policy_example(tmp_path, "max-gpus") is None
+    assert policy_example(own_layers(tmp_path), "max-gpus") is None
     explained = run_jobgen_text(tmp_path, "explain", "max-gpus").stdout
     assert "Every job has a team." in explained
     assert "Bad:" not in explained
     case = "kind: Pod\nmetadata: {name: ours} # expect: max-gpus\n"
     (tmp_path / "policies/tests/max-gpus/cases.yaml").write_text(case)
-    assert policy_example(tmp_path, "max-gpus") == ("kind: Pod\nmetadata: {name: ours}\n", "")
+    assert policy_example(own_layers(tmp_path), "max-gpus") == ("kind: Pod\nmetadata: {name: ours}\n", "")

@@ -23,6 +23,7 @@ from jobgen.check.policy import ClusterFacts, PolicyEvaluator
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
+from jobgen.repo.layout import own_layers
 from jobgen.schema.shipped_kinds import list_shipped_kinds
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -171,7 +172,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from varied_jobs import MAKERS  # noqa: E402 -- in the folder of benchmarks
 from varied_pods import new_job  # noqa: E402
 
-PROJECT = config.load(ROOT)
+PROJECT = config.load_own(ROOT)
 TODAY = "2026-01-31"
 Steps = tuple[str | int, ...]
 DELETED = object()
@@ -272,7 +273,11 @@ def checker(cluster: Cluster) -> Checker:
     plurals = {(str(kind.api_version).partition("/")[0], kind.name): kind.plural for kind in PROJECT.kinds}
     facts = ClusterFacts("prod", cluster.operators, plurals)
     return Checker(
-        ROOT, PROJECT.kinds, cluster, rules.all_rules(), PolicyEvaluator(load_policies(ROOT).policies, facts)
+        own_layers(ROOT),
+        PROJECT.kinds,
+        cluster,
+        rules.all_rules(),
+        PolicyEvaluator(load_policies(own_layers(ROOT)).policies, facts),
     )
 
 
@@ -296,7 +301,7 @@ def test_wrong_values_in_manifests_raise_no_exception(trees: Callable[[], dict[s
 
 
 def test_wrong_values_in_objects_of_all_shipped_kinds_raise_no_exception(stress: int) -> None:
-    random, check = Random(15), Checker(ROOT, PROJECT.kinds, Cluster(), rules.all_rules())
+    random, check = Random(15), Checker(own_layers(ROOT), PROJECT.kinds, Cluster(), rules.all_rules())
     failed, checked = [], 0
     for kind in list_shipped_kinds():
         shipped = find_shipped_schema(kind.api_version, kind.name, Cluster())

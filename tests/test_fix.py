@@ -71,7 +71,7 @@ def errors(findings):
 
 def rendered(folder):
     """The objects of all environments, as far as they can be made."""
-    project = config.load(folder)
+    project = config.load_own(folder)
     return "".join(
         f"# {made.env}\n{to_yaml(made.object)}" for made in render_jobs(project, project.environments()).objects
     )

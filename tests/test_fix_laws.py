@@ -82,7 +82,7 @@ def load(text):
 
 
 def rendered(folder):
-    project = config.load(folder)
+    project = config.load_own(folder)
     return "".join(
         f"# {made.env}\n{to_yaml(made.object)}" for made in render_jobs(project, project.environments()).objects
     )

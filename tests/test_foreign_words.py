@@ -14,9 +14,10 @@ from test_misread import RUN, H
 from jobgen.model.meant import count_changes, is_near, is_same_name
 from jobgen.model.suggest import find_closest
 from jobgen.rendering.config import compile_format, complete_schemas, load_frameworks
+from jobgen.repo.layout import own_layers
 
 JOB = H + RUN
-FRAMEWORKS = load_frameworks(Path(__file__).parent.parent)
+FRAMEWORKS = load_frameworks(own_layers(Path(__file__).parent.parent))
 OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {name: prod}\nspec: {}\n"
 FIELDS = complete_schemas(FRAMEWORKS)["trainingjob_v1.json"]["$defs"]["fields"]["properties"]
 

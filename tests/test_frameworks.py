@@ -8,12 +8,12 @@ import pytest
 from command import jobgen
 
 from jobgen.rendering.config import complete_schemas, find_errors, load, load_frameworks
-from jobgen.repo.layout import list_starter_frameworks
+from jobgen.repo.layout import list_starter_frameworks, own_layers
 from jobgen.spec.frameworks import find_default
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
-SHIPPED = [block.name for block in load_frameworks(ROOT) if not block.is_platform]
+SHIPPED = [block.name for block in load_frameworks(own_layers(ROOT)) if not block.is_platform]
 KIND = """\
 apiVersion: example.com/v1
 kind: HorovodJob
@@ -179,11 +179,11 @@ def test_every_field_of_a_framework_has_a_type_a_description_and_a_valid_example
         framework, _, name = path.partition(".")
         spec = {"framework": framework, framework: {name: value}}
         job = {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "bert"}, "spec": spec}
-        assert find_errors(job, "trainingjob", load_frameworks(ROOT)) == []
+        assert find_errors(job, "trainingjob", load_frameworks(own_layers(ROOT))) == []
 
 
 def test_editors_are_offered_examples_defaults_and_roles():
-    fields = complete_schemas(load_frameworks(ROOT))["trainingjob_v1.json"]["$defs"]["fields"]["properties"]
+    fields = complete_schemas(load_frameworks(own_layers(ROOT)))["trainingjob_v1.json"]["$defs"]["fields"]["properties"]
 
     assert fields["framework"]["examples"] == SHIPPED
     assert fields["mpi"]["properties"]["slotsPerWorker"]["default"] == 1

@@ -46,7 +46,7 @@ def written():
 
 
 CASES = list(written())
-ENGINE_KINDS = list_engine_kinds(config.load(ROOT).kinds)
+ENGINE_KINDS = list_engine_kinds(config.load_own(ROOT).kinds)
 
 
 @cache
@@ -130,7 +130,7 @@ def test_every_kind_has_cases_of_every_health():
     for case in CASES:
         made, health, _ = case.values
         seen.setdefault((made["apiVersion"], made["kind"]), set()).add(health)
-    described = {(str(kind.api_version), kind.name) for kind in config.load(ROOT).kinds if kind.roles}
+    described = {(str(kind.api_version), kind.name) for kind in config.load_own(ROOT).kinds if kind.roles}
     others = {(kind.api_version, kind.name): kind for kind in ENGINE_KINDS if kind.workload and kind.has_health}
     builtin = {(kind.api_version, kind.name) for kind in ENGINE_KINDS if kind.workload and not kind.has_health}
     wanted = {job: set(IN_FLUX) for job in described if job not in builtin}

@@ -109,7 +109,7 @@ def read_objects(text: bytes) -> list[str]:
 def test_what_is_built_is_what_kubectl_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("PATH", WITH_HELM)
     root = write_files(tmp_path / "a", {**FILES, "kustomization.yaml": CHARTS + KUSTOMIZATIONS[name]})
-    entries: list[Any] = list_tree_entries(root, root) or []
+    entries: list[Any] = list_tree_entries(root, root, None) or []
     builds = [entry.build for entry in entries if entry.build and entry.build.file == "kustomization.yaml"]
     found = [json.dumps(each.data, sort_keys=True) for build in builds for each in build().objects]
     copy = shutil.copytree(root, tmp_path / "b")

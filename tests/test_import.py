@@ -27,7 +27,7 @@ from jobgen.yamlio.read import read
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 TRANSCRIPTS = find_transcripts("import")
-PROJECT = config.load(ROOT)
+PROJECT = config.load_own(ROOT)
 
 
 def kind_of(manifest):
@@ -45,7 +45,7 @@ def test_import_transcript(path, accept, tmp_path):
 def test_imported_seed_renders_to_the_seed(name, tmp_path):
     (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS[name], sort_keys=False))
     done = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs")
-    run = render_jobs(config.load(tmp_path), ["tensorstack" if name == "mnist" else ""])
+    run = render_jobs(config.load_own(tmp_path), ["tensorstack" if name == "mnist" else ""])
 
     assert done.returncode == 0, done.stderr
     assert [typed(made.object) for made in run.objects] == [typed(SEEDS[name])]
@@ -143,7 +143,7 @@ def test_import_of_a_folder_factors_out_common_fields(tmp_path):
         (tmp_path / f"old/{name}.yaml").write_text(yaml.safe_dump(manifest))
     done = jobgen(tmp_path, "import", "old", "-o", "jobs", "--factor")
     overlay = yaml.safe_load((tmp_path / "overlays/imported/overlay.yaml").read_text())
-    made = {each.identity.name: each.object for each in render_jobs(config.load(tmp_path), ["imported"]).objects}
+    made = {each.identity.name: each.object for each in render_jobs(config.load_own(tmp_path), ["imported"]).objects}
 
     assert done.returncode == 0, done.stderr
     assert overlay["spec"]["namespace"] == "kubeflow"
@@ -481,13 +481,13 @@ def test_a_manifest_of_the_repository_keeps_the_namespace_of_its_overlays(tmp_pa
         "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {name: dev}\n"
         "spec: {namespace: ml-dev, cluster: {platform: kubeflow}}\n"
     )
-    before = [each.object for each in render_jobs(config.load(tmp_path), ["dev"]).objects]
+    before = [each.object for each in render_jobs(config.load_own(tmp_path), ["dev"]).objects]
     done = jobgen(tmp_path, "import", "jobs/old.yaml", "-o", "jobs")
 
     assert done.returncode == 0, done.stderr
     assert "`jobs/old.yaml` is in `jobs`, so it is rendered, too; delete it" in done.stderr.decode()
     assert b"error" not in done.stderr
     (tmp_path / "jobs/old.yaml").unlink()
-    after = [each.object for each in render_jobs(config.load(tmp_path), ["dev"]).objects]
+    after = [each.object for each in render_jobs(config.load_own(tmp_path), ["dev"]).objects]
     assert [each["metadata"]["namespace"] for each in (*before, *after)] == ["ml-dev", "ml-dev"]
     assert [typed(each["spec"]) for each in after] == [typed(each["spec"]) for each in before]

@@ -26,7 +26,7 @@ from jobgen.rendering import config
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
-KINDS = [kind for kind in config.load(ROOT / "tests").kinds if kind.frameworks]
+KINDS = [kind for kind in config.load_own(ROOT / "tests").kinds if kind.frameworks]
 CASES = [(kind, str(framework)) for kind in KINDS for framework in kind.frameworks]
 PLATFORMS = sorted({kind.platform for kind in KINDS})
 

@@ -17,7 +17,7 @@ from jobgen.cli.starter import CI, PLATFORMS, list_supported
 from jobgen.rendering import config
 
 ROOT = Path(__file__).parent.parent
-KINDS = config.load(Path(__file__).parent / "nowhere").kinds
+KINDS = config.load_own(Path(__file__).parent / "nowhere").kinds
 SUPPORTED = [(platform, name) for platform in PLATFORMS for name in list_supported(platform, KINDS)]
 GITOPS = ["", "argocd", "flux"]
 

@@ -229,6 +229,6 @@ def rendered(root, platform, framework, spec, operators=None):
     for path, data in (("jobs/job.yaml", job), ("overlays/env/overlay.yaml", overlay)):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(yaml.safe_dump({"apiVersion": "jobgen.dev/v1", **data}))
-    run = render_jobs(config.load(root), ["env"])
+    run = render_jobs(config.load_own(root), ["env"])
     objects = [made.object for made in run.objects]
     return objects, [(finding.rule, finding.message) for finding in run.findings]

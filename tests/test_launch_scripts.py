@@ -459,7 +459,7 @@ DESCRIBED = [
 
 @pytest.mark.parametrize(("script", "numbers"), DESCRIBED, ids=[script for script, _ in DESCRIBED])
 def test_describes_the_numbers_of_a_launch(script, numbers, tmp_path):
-    kind = next(kind for kind in config.load(tmp_path).kinds if kind.name == "PyTorchJob")
+    kind = next(kind for kind in config.load_own(tmp_path).kinds if kind.name == "PyTorchJob")
     job = make_job("PyTorchJob", f"torchrun --nproc-per-node=8 {script} --token=$HF_TOKEN")
     secret = "hf_" + "abcdefghij" * 3 + "abcd"
     for role in job["spec"]["pytorchReplicaSpecs"].values():

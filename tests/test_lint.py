@@ -18,6 +18,7 @@ from jobgen.check.checker import Checker
 from jobgen.cli.run_render import render
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
+from jobgen.repo.layout import own_layers
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -90,8 +91,8 @@ def test_finding_points_at_the_overlay_that_set_the_value(tmp_path):
     ],
 )
 def test_declared_operator_selects_the_trainjob_schema(operator, field, accepted):
-    project = config.load(ROOT)
-    checker = Checker(ROOT, project.kinds, Cluster(operators={"trainer": operator} if operator else {}))
+    project = config.load_own(ROOT)
+    checker = Checker(own_layers(ROOT), project.kinds, Cluster(operators={"trainer": operator} if operator else {}))
     text = f"""
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob

@@ -34,7 +34,7 @@ WORDS = {"string": "text", "integer": 3, "boolean": True, "object": {"a": "b"}, 
 @cache
 def load_kinds() -> list[Kind]:
     """All kinds that jobs are rendered to."""
-    return list(config.load(ROOT).kinds)
+    return list(config.load_own(ROOT).kinds)
 
 
 JOB_KINDS = [kind for kind in load_kinds() if kind.frameworks]

@@ -499,7 +499,7 @@ def patched(kind, root, *patches):
     ):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(yaml.safe_dump(data))
-    run = render_jobs(config.load(root), ["env"])
+    run = render_jobs(config.load_own(root), ["env"])
     objects = [inside(kind, made.object) for made in run.objects]
     return objects, [(finding.rule, finding.message) for finding in run.findings]
 

@@ -26,7 +26,7 @@ from jobgen.rendering import config
 
 HERE = Path(__file__).parent
 TRANSCRIPTS = find_transcripts("migrate")
-PROJECT = config.load(HERE.parent)
+PROJECT = config.load_own(HERE.parent)
 JOBS = [kind for kind in PROJECT.kinds if kind.frameworks]
 ACCEPT_ALL = [f"--accept={name}" for name in list_names()]
 

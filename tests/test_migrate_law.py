@@ -29,7 +29,7 @@ from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 
 ROOT = Path(__file__).parent.parent
-PROJECT = config.load(ROOT)
+PROJECT = config.load_own(ROOT)
 KINDS = [kind for kind in PROJECT.kinds if kind.frameworks]
 PAIRS = [
     (framework, source, target)

@@ -9,7 +9,7 @@ import pytest
 from jobgen.features.convert.migrate.steps import LayerMigration, PatchUse, migrate_overlay, set_platform
 from jobgen.rendering import config
 
-PROJECT = config.load(Path(__file__).parent.parent)
+PROJECT = config.load_own(Path(__file__).parent.parent)
 KINDS = {kind.name: kind for kind in PROJECT.kinds}
 MIGRATION = LayerMigration(KINDS["PyTorchJob"], KINDS["TrainJob"], "pytorch", "2.2.0", frozenset(["RANK"]))
 MOVED = PatchUse(migrated=frozenset(["a", "b"]))

@@ -22,7 +22,7 @@ from jobgen.features.convert.migrate.runtime import RuntimeUser, build_runtime, 
 from jobgen.rendering import config
 from jobgen.yamlio.read import read
 
-PROJECT = config.load(Path(__file__).parent.parent)
+PROJECT = config.load_own(Path(__file__).parent.parent)
 KINDS = {kind.name: kind for kind in PROJECT.kinds}
 SOURCE, TARGET = KINDS["PyTorchJob"], KINDS["TrainJob"]
 VERSIONS = ("2.0.0", "2.1.0", "2.2.0", "2.3.0")
@@ -327,7 +327,7 @@ def test_migrated_repository_has_no_errors(version, tmp_path):
         manifest = {**job, "metadata": {"name": name, "namespace": "ml"}}
         (tmp_path / f"jobs/{name}.yaml").write_text(yaml.safe_dump(manifest))
     before = {finding.rule for finding in jobgen.lint(tmp_path).findings if finding.severity is jobgen.Severity.ERROR}
-    project = config.load(tmp_path)
+    project = config.load_own(tmp_path)
     migration, proof = complete_migration(project, migrate_repository(project, SOURCE, TARGET))
     for path, text in migration.files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -359,7 +359,7 @@ spec:
 def test_sweep_over_numbers_of_nodes_and_processes(tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/scale.yaml").write_text(SWEEP)
-    project = config.load(tmp_path)
+    project = config.load_own(tmp_path)
     migration, proof = complete_migration(project, migrate_repository(project, SOURCE, TARGET))
 
     assert proof.errors == ()
@@ -370,7 +370,7 @@ def test_sweep_over_numbers_of_nodes_and_processes(tmp_path):
 def migrate_files(folder, files):
     """Migrate a repository with these files, and prove it."""
     write_files(folder, {path: text.encode() for path, text in files.items()})
-    project = config.load(folder)
+    project = config.load_own(folder)
     return complete_migration(project, migrate_repository(project, SOURCE, TARGET))
 
 

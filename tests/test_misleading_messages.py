@@ -37,7 +37,7 @@ from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
 ALL_CASES = [case for path in sorted(EXAMPLES.glob("*.yaml")) for case in cases(path)]
-PROJECT = config.load(Path(__file__).parent)
+PROJECT = config.load_own(Path(__file__).parent)
 
 
 # Rules: what policies say, and where
@@ -371,14 +371,14 @@ def with_value_at(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 def test_a_value_that_a_hint_names_is_not_refused(stress):
     """Each value that a message names for a field is set there: the finding goes, and no other comes."""
-    policies = PolicyEvaluator(load_policies(PROJECT.root).policies, ClusterFacts())
+    policies = PolicyEvaluator(load_policies(PROJECT.layers).policies, ClusterFacts())
     queues = {"gpu-a": {"gpus": 64}}
     applied: Counter[str] = Counter()
     clusters = ((Cluster(), policies), (Cluster(gitops="argocd", queues=queues), None))
     for number, (cluster, evaluator) in enumerate(clusters):
         # Each document is in one of the clusters, and with `--stress` in both.
         start, step = (0, 1) if stress > 1 else (number, 2)
-        check = Checker(PROJECT.root, PROJECT.kinds, cluster, all_rules(), evaluator)
+        check = Checker(PROJECT.layers, PROJECT.kinds, cluster, all_rules(), evaluator)
         for document in islice(hint_documents(), start, None, step):
             plain = untraced(document)
             for problem in check(plain):
@@ -841,7 +841,7 @@ def test_an_api_version_that_no_cluster_has_is_an_error_with_the_right_one(case)
     api_version, kind, kueue, start, end = VERSIONS[case]
     cluster = Cluster(operators={"kueue": kueue} if kueue else {})
     obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "b"}}
-    (problem,) = Checker(PROJECT.root, PROJECT.kinds, cluster)(obj)
+    (problem,) = Checker(PROJECT.layers, PROJECT.kinds, cluster)(obj)
     assert (problem.rule, problem.severity) == ("old-api-version", "error")
     assert problem.message.startswith(start)
     assert problem.message.endswith(end)
@@ -849,7 +849,7 @@ def test_an_api_version_that_no_cluster_has_is_an_error_with_the_right_one(case)
 
 def test_a_version_of_an_undeclared_operator_may_exist():
     obj = {"apiVersion": "kueue.x-k8s.io/v1", "kind": "LocalQueue", "metadata": {"name": "a", "namespace": "b"}}
-    (problem,) = Checker(PROJECT.root, PROJECT.kinds, Cluster())(obj)
+    (problem,) = Checker(PROJECT.layers, PROJECT.kinds, Cluster())(obj)
     assert problem.rule == "missing-schema"
     assert "use `kueue.x-k8s.io/v1beta2`, which jobgen knows" in problem.message
 
@@ -902,7 +902,7 @@ UNKNOWN_FIELDS = {
 def test_an_unknown_field_has_one_true_hint(case):
     cluster, text, message = UNKNOWN_FIELDS[case]
     document = read(textwrap.dedent(text).encode(), "a.yaml", traced=True).documents[0].data
-    problems = Checker(PROJECT.root, PROJECT.kinds, Cluster(**cluster))(document)
+    problems = Checker(PROJECT.layers, PROJECT.kinds, Cluster(**cluster))(document)
     assert [problem.message for problem in problems if problem.rule == "unknown-field"] == [message]
 
 

@@ -8,6 +8,7 @@ from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
 from jobgen.check.policy.mutate import PatchError, apply_json_patch, check_atomics, merge_configuration
 from jobgen.cli.commands.explain import explain_name
 from jobgen.rendering import config
+from jobgen.repo.layout import own_layers
 
 GROUP = "admissionregistration.k8s.io/v1"
 RULES = {"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]}
@@ -56,9 +57,9 @@ def evaluate(documents, obj, tmp_path):
     policies, problems = compile_policies(documents)
     assert problems == []
     (tmp_path / "jobgen.yaml").write_text("{}\n")
-    project = config.load(tmp_path)
+    project = config.load_own(tmp_path)
     evaluator = PolicyEvaluator(policies, ClusterFacts())
-    checker = Checker(tmp_path, project.kinds, project.environment("", []).cluster, (), evaluator)
+    checker = Checker(own_layers(tmp_path), project.kinds, project.environment("", []).cluster, (), evaluator)
     made = checker.mutate(obj)
     problems = [*made.failures, *checker.evaluate_policies(made.object)]
     return [problem.message for problem in problems], made.object

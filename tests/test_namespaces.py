@@ -19,6 +19,7 @@ from jobgen.check.pod_security.checks import LATEST, find_breaches, list_levels,
 from jobgen.check.rules import all_rules
 from jobgen.k8s.resources import count_pods
 from jobgen.rendering import config
+from jobgen.repo.layout import own_layers
 from jobgen.spec.overlay import Cluster
 
 LABEL = "pod-security.kubernetes.io/"
@@ -256,11 +257,13 @@ def test_references_are_not_followed_to_what_a_faulty_file_may_have(text, is_fol
     assert [each[2] for each in found(tmp_path, *NEW_RULES)] == expected
 
 
-KINDS = config.load(Path(__file__).parent.parent).kinds
+KINDS = config.load_own(Path(__file__).parent.parent).kinds
 
 
 def view(obj, cluster=None, kinds=()):
-    return Checker(Path(), kinds, cluster or Cluster()).manifest({"metadata": {"name": "x", "namespace": "ml"}, **obj})
+    return Checker(own_layers(Path()), kinds, cluster or Cluster()).manifest(
+        {"metadata": {"name": "x", "namespace": "ml"}, **obj}
+    )
 
 
 TEMPLATE = {"spec": {"containers": []}}
@@ -956,7 +959,7 @@ def wrong_trees(tree):
 def test_a_wrong_value_anywhere_raises_no_exception():
     rules = [rule for rule in all_rules() if rule.scope == "cluster"]
     cluster = Cluster(complete=("Secret", "PersistentVolumeClaim", "Namespace"))
-    checker = Checker(Path(), (), cluster)
+    checker = Checker(own_layers(Path()), (), cluster)
 
     def check(objects):
         state = build_state(cluster, objects, objects, [])

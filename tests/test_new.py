@@ -11,7 +11,7 @@ from command import run_jobgen_text
 from jobgen.cli.starter import PLATFORMS, list_supported
 from jobgen.rendering import config
 
-KINDS = config.load(Path(__file__).parent / "nowhere").kinds
+KINDS = config.load_own(Path(__file__).parent / "nowhere").kinds
 
 
 def make_repository(folder: Path, platform: str) -> Path:

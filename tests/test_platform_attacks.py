@@ -185,7 +185,7 @@ def test_migration_keeps_roles_on_their_platforms(tmp_path, name):
     ("fields", "change"), [({}, "moved"), ({"envFrom": [{"configMapRef": {"name": "a"}}]}, "lost")]
 )
 def test_role_whose_pods_are_replaced_is_reported(fields, change):
-    kinds = config.load(Path(__file__).parent.parent).kinds
+    kinds = config.load_own(Path(__file__).parent.parent).kinds
     source, target = (next(kind for kind in kinds if kind.name == name) for name in ("JobSet", "TensorFlowTrainingJob"))
     roles = {"worker": {"replicas": 2, **fields}, "node": {}}
     spec = {"framework": "tensorflow", "image": "a:1", "roles": roles}

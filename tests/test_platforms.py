@@ -61,7 +61,7 @@ def run(tmp_path_factory):
         restarts = ", runPolicy: {backoffLimit: 3}" if priority == "high" else ""
         text = OVERLAY.format(platform=platform, priority=f"priority: {priority}{restarts}" if priority else "")
         (root / f"overlays/{platform}/overlay.yaml").write_text(text)
-    project = config.load(root)
+    project = config.load_own(root)
     made = render_jobs(project, project.environments())
     return project, made.objects, made.findings
 
@@ -166,7 +166,7 @@ def test_pods_of_jobs_and_job_sets_are_counted_once(spec, pods, replicas, run):
 
 
 def test_the_documentation_lists_the_frameworks_of_every_platform():
-    kinds = config.load(ROOT).kinds
+    kinds = config.load_own(ROOT).kinds
     platforms = [*PLATFORMS, "mpi-operator"]
     head = f"| framework | {' | '.join(f'`{platform}`' for platform in platforms)} |\n|---{'|---' * len(platforms)}|\n"
     rows = []
@@ -195,6 +195,6 @@ def test_only_what_has_an_effect_is_unsupported(tmp_path, field, is_rendered):
     overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {platform: volcano}}\n"
     (tmp_path / "overlays/prod/overlay.yaml").write_text(overlay)
     (tmp_path / "jobs/bert.yaml").write_text(f"{JOB}  {field}\n")
-    run = render_jobs(config.load(tmp_path), ["prod"])
+    run = render_jobs(config.load_own(tmp_path), ["prod"])
 
     assert ("suspend" not in str([made.object for made in run.objects]), run.failed) == (True, not is_rendered)

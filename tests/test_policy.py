@@ -29,6 +29,7 @@ from jobgen.model.finding import Severity
 from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
 from jobgen.repo import layout
+from jobgen.repo.layout import own_layers
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
@@ -170,7 +171,7 @@ def test_variable_types_are_known():
 
 def test_declared_operators_are_available_as_params():
     made = documents(b"apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {name: a}\n", traced=False)[0]
-    policies = load_policies(ROOT).policies
+    policies = load_policies(own_layers(ROOT)).policies
     found = {
         version: [
             problem.severity
@@ -192,7 +193,7 @@ def test_declared_operators_are_available_as_params():
 
 
 def test_built_in_policies_compile_and_are_bound():
-    book = load_policies(ROOT)
+    book = load_policies(own_layers(ROOT))
 
     assert book.findings == ()
     assert set(book.files) >= NAMES
@@ -243,7 +244,7 @@ def test_repository_file_replaces_a_built_in_policy(tmp_path):
     (tmp_path / "policies/params").mkdir(parents=True)
     (tmp_path / "policies/mxjob-deprecated.yaml").write_text(policy("true", name="mine"))
     (tmp_path / "policies/params/limit.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limit}\n")
-    book = load_policies(tmp_path)
+    book = load_policies(own_layers(tmp_path))
 
     assert set(book.files) - {"restart-policy-risk"} == NAMES - {"mxjob-deprecated"} | {"mine"}
     assert [param["metadata"]["name"] for param in book.policies.param_store.params["v1", "ConfigMap"]] == ["limit"]
@@ -286,8 +287,8 @@ def test_policies_use_features_of_kubernetes_1_30_only():
 
 
 def test_this_repository_uses_its_own_policies_only():
-    assert list(layout.read_shipped_policies(ROOT)) == []
-    assert len(list(layout.read_own_policies(ROOT))) == len(SHIPPED)
+    assert list(layout.read_shipped_policies(own_layers(ROOT))) == []
+    assert len(list(layout.read_own_policies(own_layers(ROOT)))) == len(SHIPPED)
 
 
 SCALARS = st.none() | st.booleans() | st.integers(0, 5) | st.sampled_from(["a", "b", "bad"])
@@ -369,7 +370,7 @@ def evaluator():
 @functools.cache
 def shipped_policies():
     """The policies of this repository; compiling them takes long."""
-    return load_policies(ROOT).policies
+    return load_policies(own_layers(ROOT)).policies
 
 
 @given(st.sampled_from(KINDS), TREES, TREES)
@@ -551,9 +552,9 @@ def test_what_the_server_does_beyond_validations(spec, object_, denied, tmp_path
     ]
     policies, problems = compile_policies(documents)
     (tmp_path / "jobgen.yaml").write_text("{}\n")
-    project = config.load(tmp_path)
+    project = config.load_own(tmp_path)
     cluster = project.environment("", []).cluster
-    checker = Checker(tmp_path, project.kinds, cluster, (), PolicyEvaluator(policies, ClusterFacts()))
+    checker = Checker(own_layers(tmp_path), project.kinds, cluster, (), PolicyEvaluator(policies, ClusterFacts()))
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [], **object_}}
 
     found = [each.severity.value for each in checker.evaluate_policies(pod)]

@@ -23,7 +23,7 @@ from jobgen.pipeline.policy_types import list_resources
 from jobgen.rendering import config
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.repo import layout
-from jobgen.repo.layout import PACK_NAMES, PACKS
+from jobgen.repo.layout import PACK_NAMES, PACKS, own_layers
 from jobgen.repo.shipped import find_shipped
 from jobgen.yamlio.read import read
 
@@ -90,7 +90,7 @@ def write(path, text):
 @functools.cache
 def load(*packs):
     with tempfile.TemporaryDirectory() as folder:
-        return PolicyEvaluator(load_policies(repository(Path(folder), *packs)).policies, ClusterFacts())
+        return PolicyEvaluator(load_policies(own_layers(repository(Path(folder), *packs))).policies, ClusterFacts())
 
 
 def problems(obj, *packs):
@@ -311,9 +311,11 @@ def test_lint_finds_no_bad_case_of_a_pack_that_is_off(tmp_path):
 def test_packs_that_are_off_are_not_read(tmp_path):
     repository(tmp_path)
 
-    assert [file.path for file in layout.read_shipped_policies(tmp_path) if "policies/packs" in file.path] == []
+    assert [
+        file.path for file in layout.read_shipped_policies(own_layers(tmp_path)) if "policies/packs" in file.path
+    ] == []
     repository(tmp_path, "kueue")
-    paths = [file.path for file in layout.read_shipped_policies(tmp_path)]
+    paths = [file.path for file in layout.read_shipped_policies(own_layers(tmp_path))]
     assert any("policies/packs/kueue/" in path for path in paths)
     assert [path for path in paths if "policies/packs/cost/" in path] == []
 
@@ -330,7 +332,7 @@ def test_restricted_has_one_finding_where_baseline_finds_the_same():
 
 
 def test_unknown_pack_is_an_error_with_a_suggestion(tmp_path):
-    [finding] = config.load(repository(tmp_path, "pss-restrict"), traced=True).findings
+    [finding] = config.load(own_layers(repository(tmp_path, "pss-restrict")), traced=True).findings
 
     assert (finding.rule, finding.location.file, finding.location.line) == ("invalid-value", "jobgen.yaml", 1)
     assert "did you mean `pss-restricted`?" in finding.message
@@ -340,16 +342,16 @@ def test_policy_of_a_pack_that_is_off_is_no_rule_of_the_settings(tmp_path):
     settings = repository(tmp_path) / "jobgen.yaml"
     settings.write_text("rules: {max-gpus: warning}\n")
 
-    assert [finding.message for finding in config.load(tmp_path, traced=True).findings] == [
+    assert [finding.message for finding in config.load(own_layers(tmp_path), traced=True).findings] == [
         "the policy `max-gpus` is in the pack `cost`, which is off; add the pack to `policies`"
     ]
     settings.write_text("policies: [cost]\nrules: {max-gpus: warning}\n")
-    assert config.load(tmp_path, traced=True).findings == ()
+    assert config.load(own_layers(tmp_path), traced=True).findings == ()
 
 
 def test_expressions_fit_the_types_of_the_kinds():
     """The API server writes to the status of a policy what does not fit."""
-    config_of_root = config.load(ROOT)
+    config_of_root = config.load_own(ROOT)
     checker = EnvironmentChecker(EnvironmentRunner(config_of_root, "")).checker
     some = [each for each in list_resources(config_of_root) if each.kind in ("Pod", "PyTorchJob", "TrainJob")]
     found = [
@@ -470,7 +472,7 @@ def test_packs_of_a_checkout_of_jobgen_are_off_for_an_installed_jobgen(tmp_path,
     if is_checkout:
         write(root / "jobgen/repo/layout.py", "")
 
-    own = [file.path for file in layout.read_own_policies(root)]
+    own = [file.path for file in layout.read_own_policies(own_layers(root))]
 
     assert own == ([] if is_checkout else [f"policies/packs/cost/{pack.name}"])
 
@@ -506,7 +508,7 @@ def test_missing_labels_are_one_label_or_several(labels, messages):
 def test_three_missing_labels_are_a_list(tmp_path):
     params = next(path for path in PARAMS if path.stem == "required-labels").read_text()
     write(tmp_path / "policies" / "params" / "labels.yaml", params.replace("team", "team, owner", 1))
-    evaluator = PolicyEvaluator(load_policies(repository(tmp_path, "cost")).policies, ClusterFacts())
+    evaluator = PolicyEvaluator(load_policies(own_layers(repository(tmp_path, "cost"))).policies, ClusterFacts())
     found = evaluator.find_problems(pytorch_job({"spec": {"containers": [{"name": "pytorch", "image": "a"}]}}))
     [message] = [each.message for each in found if each.rule == "required-labels"]
     assert message.startswith("the labels `team`, `owner` and `cost-center` are missing")

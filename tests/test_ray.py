@@ -39,7 +39,7 @@ def ray_job(*groups, **spec):
 
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory):
-    return config.load(tmp_path_factory.mktemp("repository")).kinds
+    return config.load_own(tmp_path_factory.mktemp("repository")).kinds
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from jobgen.check.cel.together import NAMES
 from jobgen.rendering import config
 from jobgen.repo import layout, ready
 from jobgen.repo.files import File
+from jobgen.repo.layout import own_layers
 from jobgen.repo.shipped import BUILT_IN, find_shipped, mark_built_in, read_ready, read_shipped_kinds
 from jobgen.yamlio.read import read
 
@@ -55,7 +56,7 @@ def tables(built, monkeypatch):
 
 @pytest.mark.usefixtures("tables")
 def test_every_kind_and_policy_that_is_always_on_is_ready(tmp_path):
-    files = [*layout.read_kinds(tmp_path), *layout.read_shipped_policies(tmp_path)]
+    files = [*layout.read_kinds(own_layers(tmp_path)), *layout.read_shipped_policies(own_layers(tmp_path))]
     assert len(files) > 20
     for file in files:
         assert read_ready(file) == [document.data for document in read(file.content, file.path).documents]
@@ -63,7 +64,7 @@ def test_every_kind_and_policy_that_is_always_on_is_ready(tmp_path):
 
 @pytest.mark.usefixtures("tables")
 def test_kinds_are_the_same_without_the_ready_form(tmp_path, monkeypatch):
-    files = tuple(layout.read_kinds(tmp_path))
+    files = tuple(layout.read_kinds(own_layers(tmp_path)))
     with_ready, *rest = config._parse_kinds.__wrapped__(files, frozenset(), traced=False)
     monkeypatch.setattr(ready, "_load", lambda _: {})
     without, *same = config._parse_kinds.__wrapped__(files, frozenset(), traced=False)
@@ -80,26 +81,26 @@ def read_parts(kind):
 
 def test_shipped_kinds_are_those_of_the_folder():
     home = find_shipped("schemas").parent
-    assert read_shipped_kinds() == tuple(map(mark_built_in, layout.read_own_kinds(home)))
+    assert read_shipped_kinds() == tuple(map(mark_built_in, layout.read_own_kinds(own_layers(home))))
 
 
 def test_shipped_kinds_are_valid(tmp_path):
     """They are not validated when they are read."""
     findings = []
-    for file in layout.read_kinds(tmp_path):
+    for file in layout.read_kinds(own_layers(tmp_path)):
         assert config.read_valid_documents(file, "kind", findings)
     assert findings == []
 
 
 def test_kinds_of_a_repository_change_its_frameworks(tmp_path):
-    shipped = config.load(tmp_path).frameworks
+    shipped = config.load_own(tmp_path).frameworks
     folder = tmp_path / "schemas/example.com"
     folder.mkdir(parents=True)
     text = (ROOT / "schemas/kubeflow.org/paddlejob_v1.yaml").read_text("utf-8")
     (folder / "paddlejob_v1.yaml").write_text(
         text.replace("kubeflow.org/v1", "example.com/v1").replace("paddle:", "oars:")
     )
-    project = config.load(tmp_path)
+    project = config.load_own(tmp_path)
     assert not project.findings
     assert [block.name for block in project.frameworks if block not in shipped] == ["oars"]
 

@@ -28,8 +28,8 @@ from jobgen.rendering import config
 from jobgen.rendering.build import manifest_errors
 from jobgen.spec.overlay import Cluster
 
-PROJECT = config.load(Path(__file__).parent)
-CHECK = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+PROJECT = config.load_own(Path(__file__).parent)
+CHECK = Checker(PROJECT.layers, PROJECT.kinds, Cluster())
 VALUES: list[Any] = [None, "", "a b", "-x", "UPPER", "a/b", "1", "x" * 64, "..", -1, 0, 65536, 2**31, 1.5, True, [], {}]
 # What depends on other objects of the cluster.
 ELSEWHERE = ("not found", "already exists", "already allocated", "PriorityClass", "RuntimeClass", "admin access")

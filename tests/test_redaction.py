@@ -24,7 +24,7 @@ from jobgen.features.gitops.commands.fn import run as run_function
 from jobgen.features.page.report import report
 from jobgen.k8s.distinctive import is_distinctive
 from jobgen.k8s.redaction import redact
-from jobgen.rendering.config import load as config_of
+from jobgen.rendering.config import load_own as config_of
 
 HEADER = """\
 apiVersion: jobgen.dev/v1

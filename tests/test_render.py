@@ -18,7 +18,7 @@ TRANSCRIPTS = find_transcripts("render")
 def test_render_transcript(path, tmp_path, accept):
     transcript = read_transcript(path)
     transcript.write_repository(tmp_path)
-    project = config.load(tmp_path)
+    project = config.load_own(tmp_path)
     run = render_jobs(project, project.environments())
     sections = {"manifests": format_manifests(run.objects), "findings": format_findings(run.findings)}
     output = {name: content.encode() for name, content in sections.items() if content}

@@ -13,9 +13,10 @@ from lintfiles import JOB, lint_files, overlay
 import jobgen
 from jobgen.model.finding import Problem
 from jobgen.rendering.config import compile_format, complete_schemas, load_frameworks
+from jobgen.repo.layout import own_layers
 
 ROOT = Path(__file__).parent.parent
-FRAMEWORKS = load_frameworks(ROOT)
+FRAMEWORKS = load_frameworks(own_layers(ROOT))
 RULES = ("wrong-type", "unknown-field")
 FORMATS = ("trainingjob", "overlay", "settings", "team")
 

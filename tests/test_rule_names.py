@@ -10,6 +10,7 @@ from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.result import ExitCode
 from jobgen.model import builtin_rules
 from jobgen.repo.known_rules import list_known_rules
+from jobgen.repo.layout import own_layers
 from jobgen.reports import baseline
 
 JOB = """\
@@ -50,9 +51,9 @@ def test_the_names_of_rules_are_known_without_the_rules(tmp_path):
     (policies / "a.yaml").write_text(policy.format("ValidatingAdmissionPolicy", "zz-last"))
     (policies / "b.yaml").write_text(policy.format("MutatingAdmissionPolicy", "aa-first"))
 
-    for root in (None, tmp_path):
-        assert list_known_rules(root) == list(all_docs(root))
-    assert list_known_rules(tmp_path)[0] == "aa-first"
+    for layers in (None, own_layers(tmp_path)):
+        assert list_known_rules(layers) == list(all_docs(layers))
+    assert list_known_rules(own_layers(tmp_path))[0] == "aa-first"
 
 
 def test_names(renamed):

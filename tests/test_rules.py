@@ -15,6 +15,7 @@ from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import all_rules
 from jobgen.compare.change_rules import check_change
 from jobgen.pipeline.policies import load_policies
+from jobgen.repo.layout import own_layers
 
 TESTS = Path(__file__).parent
 TODAY = "2025-01-31"
@@ -89,7 +90,7 @@ def found(folder):
     # A finding that is merged into another one is listed there.
     findings += [{**found, "rule": name} for found in findings for name in found.get("alsoReportedBy", ())]
     findings += [{"line": int(line), "severity": word, "rule": rule} for line, word, rule in _LINE.findall(done.err)]
-    for finding in load_policies(folder).findings if (folder / "policies").is_dir() else ():
+    for finding in load_policies(own_layers(folder)).findings if (folder / "policies").is_dir() else ():
         entry = {"line": finding.location.line, "severity": finding.severity.value}
         findings.append({**entry, "rule": finding.rule, "category": finding.category})
     return findings

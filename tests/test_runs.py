@@ -29,7 +29,7 @@ from jobgen.rendering.runs import JOB_ANNOTATION, SOURCE_ANNOTATION, run_hash
 from jobgen.spec.overlay import Cluster, Environment
 from jobgen.yamlio.read import read
 
-KINDS = config.load(Path(__file__).parent.parent).kinds
+KINDS = config.load_own(Path(__file__).parent.parent).kinds
 JOB_TEXT = """\
 apiVersion: jobgen.dev/v1
 kind: TrainingJob

@@ -17,12 +17,13 @@ from transcripts import find_transcripts, read_transcript
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.config import compile_format, complete_schemas, load_frameworks
 from jobgen.rendering.locate import locate
+from jobgen.repo.layout import own_layers
 from jobgen.schema.own_formats import compile_schema
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 ROOT = Path(__file__).parent.parent
-FRAMEWORKS = load_frameworks(ROOT)
+FRAMEWORKS = load_frameworks(own_layers(ROOT))
 SCHEMAS = complete_schemas(FRAMEWORKS)
 REGISTRY = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in SCHEMAS.items())
 FORMATS = ["jobtests", "kind", "overlay", "settings", "team", "trainingjob"]

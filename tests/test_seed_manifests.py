@@ -28,7 +28,7 @@ LINES = {
 @pytest.fixture(scope="module")
 def objects():
     """What jobs/ renders to: for the Kubeflow base, and for TensorStack."""
-    run = render_jobs(config.load(ROOT), ["base", "t9k"])
+    run = render_jobs(config.load_own(ROOT), ["base", "t9k"])
     made = {(rendered.env, rendered.identity.name): rendered.object for rendered in run.objects}
     assert run.findings == []
     return made

@@ -11,6 +11,7 @@ from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.k8s.feature_gates import GATED_FIELDS, GATES
 from jobgen.k8s.kinds import format_release
 from jobgen.rendering import config
+from jobgen.repo.layout import own_layers
 from jobgen.spec.overlay import Cluster
 
 # A version, a kind, a release, and what is advised there; empty if it is served.
@@ -69,7 +70,7 @@ def make_object(field):
 def find_dropped(obj, release, tmp_path, gates=None):
     (tmp_path / "jobgen.yaml").write_text("{}\n")
     cluster = Cluster(kubernetes=format_release(release), feature_gates=gates)
-    checker = Checker(tmp_path, config.load(tmp_path).kinds, cluster, ())
+    checker = Checker(own_layers(tmp_path), config.load_own(tmp_path).kinds, cluster, ())
     return [each.message for each in dropped_field.check(checker.manifest(obj))]
 
 

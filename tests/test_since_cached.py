@@ -20,8 +20,9 @@ from jobgen.compare.snapshot import snapshot_repository
 from jobgen.engine.store import Store
 from jobgen.rendering import config
 from jobgen.rendering.load_layers import digest_layers
-from jobgen.repo import git, layout
+from jobgen.repo import git
 from jobgen.repo.commit import open_commit
+from jobgen.repo.layout import Layers, own_layers
 from jobgen.repo.root import open_store
 
 JOB = """\
@@ -293,11 +294,9 @@ def test_layers_with_one_digest_are_one_project_whoever_judges(seed, tmp_path):
     for _ in range(12):
         before = {path: path.read_bytes() for path in folder.rglob("*.yaml")}
         chance.choice(LAYERS)(folder, chance)
-        found, rules = [describe_layers(folder)], {each.rule for each in config.load(folder).findings}
+        found, rules = [describe_layers(own_layers(folder))], {each.rule for each in config.load_own(folder).findings}
         with open_commit(folder, git.resolve_commit(folder, "HEAD")) as old:
-            found.append(describe_layers(old))
-            with layout.judged_by(folder, old):
-                found.append(describe_layers(folder))
+            found += map(describe_layers, (own_layers(old), Layers(folder, old)))
         for one, other in combinations(found, 2):
             # That the settings name an environment that nobody has is an error unless others judge.
             assert one[0] != other[0] or one[1] == other[1] or "unknown-overlay" in rules
@@ -308,12 +307,12 @@ def test_layers_with_one_digest_are_one_project_whoever_judges(seed, tmp_path):
         commit(folder)
 
 
-def describe_layers(folder):
-    """Return the digest of the layers of a folder, and what these mean to jobs."""
-    project = config.load(folder)
+def describe_layers(layers):
+    """Return the digest of layers, and what these mean to jobs."""
+    project = config.load(layers)
     names = project.environments()
     environments = [project.environment(name, []) for name in names]
-    return digest_layers(folder), repr((names, environments, project.settings, project.teams.all))
+    return digest_layers(layers), repr((names, environments, project.settings, project.teams.all))
 
 
 @pytest.mark.parametrize("state", ["cluster/a", "&here cluster/a"])

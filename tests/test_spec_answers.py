@@ -174,7 +174,7 @@ def test_null_deletes_any_field_of_a_volume(name, tmp_path):
     job = append(f"  volumes: {{d: {written}}}\n")
     assert lint_files(tmp_path, {"jobs/a.yaml": job, PROD: on_prod(text)}) == []
 
-    rendered = "".join(to_yaml(each.object) for each in render_jobs(config.load(tmp_path), ["prod"]).objects)
+    rendered = "".join(to_yaml(each.object) for each in render_jobs(config.load_own(tmp_path), ["prod"]).objects)
     assert "kind: PyTorchJob" in rendered
     assert gone not in rendered
 

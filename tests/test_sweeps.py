@@ -152,7 +152,7 @@ def repository(tmp_path):
 
 
 def test_plain_and_traced_members_are_the_same(repository):
-    project = config.load(repository)
+    project = config.load_own(repository)
     tracer = Tracer(project)
     jobs = list(read_jobs(layout.find_jobs(repository), project.kinds, []))
 

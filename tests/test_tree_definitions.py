@@ -19,6 +19,7 @@ from jobgen.check.schema.build import convert_crd
 from jobgen.check.schema.tree_definitions import TreeKind
 from jobgen.k8s.kinds import NEWEST_RELEASE, read_definition
 from jobgen.model.data import Location
+from jobgen.repo.layout import own_layers
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -111,9 +112,9 @@ def test_crd_in_the_tree_and_imported_schema_report_the_same(tmp_path, spec):
     definition = read_definition(data, Location("crd.yaml"))
     assert definition is not None
     obj = {"apiVersion": "example.com/v1", "kind": "Dance", "metadata": {"name": "a"}, "spec": spec}
-    in_tree = Checker(Path("/nowhere"), (), Cluster(), find_definitions=lambda _: [definition])
+    in_tree = Checker(own_layers(Path("/nowhere")), (), Cluster(), find_definitions=lambda _: [definition])
 
-    assert in_tree(obj) == Checker(tmp_path, (), Cluster())(obj)
+    assert in_tree(obj) == Checker(own_layers(tmp_path), (), Cluster())(obj)
 
 
 def test_v1beta1_crd_keeps_unknown_fields_unless_it_prunes_them(tmp_path):
@@ -185,7 +186,7 @@ def test_declared_release_of_an_operator_decides_before_the_tree():
     obj = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "a"}, "spec": {"tango": 1}}
 
     def find(cluster: Cluster) -> list[str]:
-        checker = Checker(Path("/nowhere"), (), cluster, find_definitions=lambda _: [definition])
+        checker = Checker(own_layers(Path("/nowhere")), (), cluster, find_definitions=lambda _: [definition])
         return [problem.rule for problem in checker.find_schema_problems(obj)]
 
     assert find(Cluster()) == []

@@ -24,8 +24,8 @@ from jobgen.rendering.build import manifest_errors
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
-PROJECT = config.load(Path(__file__).parent)
-CHECK = Checker(PROJECT.root, PROJECT.kinds, Cluster(), [one for one in all_rules() if one.name == "rejected-child"])
+PROJECT = config.load_own(Path(__file__).parent)
+CHECK = Checker(PROJECT.layers, PROJECT.kinds, Cluster(), [one for one in all_rules() if one.name == "rejected-child"])
 
 CUSTOM = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: demo\n"
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: demo\n"

@@ -18,7 +18,7 @@ from jobgen.k8s.kinds import NEWEST_RELEASE
 from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 
-PROJECT = config.load(Path(__file__).parent)
+PROJECT = config.load_own(Path(__file__).parent)
 CASES = list_cases("core")
 
 
@@ -32,7 +32,7 @@ def find_rules(obj, release=NEWEST_RELEASE):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_schemas_do_not_report_the_same_faults(case):
-    check = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+    check = Checker(PROJECT.layers, PROJECT.kinds, Cluster())
     for obj in read_objects(case):
         problems = validate_object(obj, NEWEST_RELEASE)
 
@@ -116,7 +116,7 @@ def test_attributes_classes_count_since_1_34():
 
 
 def test_data_may_be_a_list_of_bytes():
-    check = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+    check = Checker(PROJECT.layers, PROJECT.kinds, Cluster())
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": "kubernetes.io/ssh-auth"}
 
     assert check({**secret, "data": {"ssh-privatekey": [1, None, 255]}}) == []
@@ -126,7 +126,7 @@ def test_data_may_be_a_list_of_bytes():
 
 
 def test_line_breaks_around_quantities_are_refused():
-    check = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+    check = Checker(PROJECT.layers, PROJECT.kinds, Cluster())
     limit = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "a"}}
     amounts = {"cpu": " 1", "memory": "1\n"}
 

@@ -23,7 +23,7 @@ from jobgen.yamlio.read import read
 
 CASES = list_cases("workloads")
 CONTAINERS = [{"name": "a", "image": "b"}]
-PROJECT = config.load(Path(__file__).parent)
+PROJECT = config.load_own(Path(__file__).parent)
 
 
 def list_rules(obj, release=NEWEST_RELEASE):
@@ -276,7 +276,7 @@ def test_one_fault_is_one_problem(text, rules):
     else:
         text = text.replace("metadata: {", "metadata: {name: a, ")
     obj = read(f"apiVersion: v1\nkind: Pod\n{text}\n".encode(), "a.yaml", traced=True).documents[0].data
-    problems = Checker(PROJECT.root, PROJECT.kinds, Cluster())(obj)
+    problems = Checker(PROJECT.layers, PROJECT.kinds, Cluster())(obj)
 
     assert len(problems) == rules, problems
 
@@ -290,14 +290,14 @@ metadata: {{name: a}}
 spec: {{pytorchReplicaSpecs: {{Master: {{template: {{spec: {{containers: [{container}]}}}}}}}}}}
 """
     obj = read(text.encode(), "a.yaml", traced=True).documents[0].data
-    problems = Checker(PROJECT.root, PROJECT.kinds, Cluster())(obj)
+    problems = Checker(PROJECT.layers, PROJECT.kinds, Cluster())(obj)
 
     assert [problem.rule for problem in problems] == ["wrong-type"]
 
 
 def test_pods_of_the_tests_of_kubernetes_have_the_verdict_of_the_api_server():
     cases = json.loads((shared_folder("suites/k8s-pod-validation") / "cases.json").read_bytes())["cases"]
-    checker = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+    checker = Checker(PROJECT.layers, PROJECT.kinds, Cluster())
     wrong = []
     for case in cases:
         pod = case["pod"]

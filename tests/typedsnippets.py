@@ -1,12 +1,22 @@
-"""What mypy must tell apart, traced data from plain data: checked with jobgen, and never run.
+"""What mypy must tell apart, such as traced data from plain data: checked with jobgen, and never run.
 
 A fault that mypy does not see is an unused comment, and that is an error of mypy.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of, with_layer
+from jobgen.rendering import config
+from jobgen.repo import layout
 from jobgen.yamlio.write import to_yaml
+
+
+def forget_whose_rules_decide(root: Path) -> None:
+    config.load(root)  # type: ignore[arg-type]
+    layout.read_settings(root)  # type: ignore[arg-type]
+    layout.Layers(root)  # type: ignore[call-arg]
 
 
 def give_a_node_where_plain_data_is_wanted(node: Node) -> None:

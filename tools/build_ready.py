@@ -70,7 +70,8 @@ def _to_json(value: Any) -> str:
 def _list_documents() -> Iterator[tuple[str, list[Any]]]:
     """The documents of the kinds, of the policies that are always on, and of the known defects."""
     with TemporaryDirectory() as elsewhere:
-        files = [*layout.read_kinds(Path(elsewhere)), *layout.read_shipped_policies(Path(elsewhere))]
+        layers = layout.own_layers(Path(elsewhere))
+        files = [*layout.read_kinds(layers), *layout.read_shipped_policies(layers)]
     files += layout.read_shipped_defects()
     for file in files:
         found = read(file.content, file.path)
@@ -80,7 +81,7 @@ def _list_documents() -> Iterator[tuple[str, list[Any]]]:
 def _list_expressions() -> Iterator[tuple[str, str]]:
     """The compiled expressions of shipped policies and defects, by the digest of what they are made from."""
     with TemporaryDirectory() as elsewhere:
-        project, policies = config.load(Path(elsewhere)), load_policies(Path(elsewhere)).policies
+        project, policies = config.load_own(Path(elsewhere)), load_policies(layout.own_layers(Path(elsewhere))).policies
     kinds = [(str(kind.api_version), kind) for kind in project.kinds]
     plurals = {(api_version.partition("/")[0], kind.name): kind.plural for api_version, kind in kinds}
     evaluator = PolicyEvaluator(policies, ClusterFacts(plurals=plurals))

@@ -18,7 +18,7 @@ from jobgen.spec.overlay import Cluster
 def run(data: Any) -> Iterator[Verdict]:
     """Compare the sum of resources, and whether a job failed; jobgen has no dependencies and no revised replicas."""
     with temporary_repository({"jobgen.yaml": ""}) as root:
-        kinds = config.load(root).kinds
+        kinds = config.load_own(root).kinds
     by_name = {(str(kind.api_version), kind.name): kind for kind in kinds}
     engines = {(kind.group, kind.name): kind for kind in list_engine_kinds(kinds)}
     for case in data["cases"]:

@@ -19,6 +19,7 @@ from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
 from jobgen.model.budget import RUN
 from jobgen.model.finding import Problem, Severity
 from jobgen.rendering import config
+from jobgen.repo.layout import own_layers
 
 _GROUP = "admissionregistration.k8s.io/v1"
 _NO_NAMESPACE = frozenset(("ClusterTrainingRuntime",))
@@ -55,7 +56,7 @@ def run(data: Any) -> Iterator[Verdict]:
 
 @lru_cache(maxsize=1)
 def _load_project(root: Path) -> config.ProjectConfig:
-    return config.load(root)
+    return config.load_own(root)
 
 
 def _compile(documents: Iterable[Mapping[str, Any]], root: Path) -> _Evaluation:
@@ -65,7 +66,7 @@ def _compile(documents: Iterable[Mapping[str, Any]], root: Path) -> _Evaluation:
     project = _load_project(root)
     evaluator = PolicyEvaluator(policies, ClusterFacts())
     cluster = project.environment("", []).cluster
-    return _Evaluation(refused, unevaluated, Checker(root, project.kinds, cluster, (), evaluator))
+    return _Evaluation(refused, unevaluated, Checker(own_layers(root), project.kinds, cluster, (), evaluator))
 
 
 def _place(obj: Mapping[str, Any], namespace: str) -> dict[str, Any]:

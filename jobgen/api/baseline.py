@@ -12,7 +12,6 @@ from jobgen.api.lint_files import REPOSITORY_FOLDERS, LintRequest, LintRun
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.finding import Finding, FindingIdentity
 from jobgen.pipeline.finish import Finishing
-from jobgen.repo import layout
 from jobgen.repo.atomic import advise, links_outside, replace_file, sync_folders
 from jobgen.repo.commit import read_committed
 from jobgen.repo.files import read_file, read_path
@@ -50,7 +49,7 @@ def apply_baseline(
         command = f"jobgen lint --write-baseline --baseline {file}"
         raise UsageError(f"there is no baseline `{file}`; write it with `{command}`")
     read = read_path(path, file, root)
-    judge = layout.find_judge(root)
+    judge = request.find_layers(root).judge
     below = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
     if judge is not None and not below.startswith(".."):
         if not (judge / below).is_file():

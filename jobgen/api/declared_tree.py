@@ -30,6 +30,7 @@ from jobgen.rendering.render_task import RenderTask, request_jobs
 from jobgen.rendering.run import run
 from jobgen.repo import git, layout
 from jobgen.repo.commit import Folder, describe_path, list_folder_names
+from jobgen.repo.layout import Layers
 from jobgen.repo.lock import LOCK, LockFile, Origin, compute_digest
 from jobgen.repo.rendered_tree import MAX_LOCK_BYTES, find_environments, read_content
 from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS
@@ -81,10 +82,9 @@ class Sources(NamedTuple):
     """The number of errors because of which there may be other objects."""
 
 
-def list_declared(root: Folder) -> list[str]:
+def list_declared(layers: Layers) -> list[str]:
     """Return the folders of the trees that a repository declares, and of those that its judge does."""
-    judge = layout.find_judge(root)
-    found = [layout.read_own_setting(side, FIELD) for side in (judge, root) if side is not None]
+    found = [layout.read_own_setting(side, FIELD) for side in (layers.judge, layers.root) if side is not None]
     folders = [value.rstrip("/") for value in map(value_of, found) if isinstance(value, str) and is_tree_folder(value)]
     return list(dict.fromkeys(folders))
 
@@ -101,16 +101,15 @@ def find_tree_findings(
 
     Yields each finding with the path of the file in its tree, and that of the job that it is about, if there is one.
     """
-    with layout.judged_by(root, None):
-        own = load_project(store, root, today)
-        known = frozenset(own.overlays) or frozenset(("",))
-        written = [env for folder in folders for env in find_environments(root / folder) if env in known]
-        sources = _render_sources(own, store, envs or [*own.environments(), *written])
-        for folder in folders:
-            for fault in _find_faults(own, folder, sources, known | sources.locks.keys()):
-                relative = fault.path[len(fault.env) + 1 :] if fault.env else fault.path
-                job = sources.files.get((fault.env, relative), "")
-                yield _to_finding(root, folder, fault), f"{folder}/{fault.path}".rstrip("/"), job
+    own = load_project(store, layout.own_layers(root), today)
+    known = frozenset(own.overlays) or frozenset(("",))
+    written = [env for folder in folders for env in find_environments(root / folder) if env in known]
+    sources = _render_sources(own, store, envs or [*own.environments(), *written])
+    for folder in folders:
+        for fault in _find_faults(own, folder, sources, known | sources.locks.keys()):
+            relative = fault.path[len(fault.env) + 1 :] if fault.env else fault.path
+            job = sources.files.get((fault.env, relative), "")
+            yield _to_finding(root, folder, fault), f"{folder}/{fault.path}".rstrip("/"), job
 
 
 def _render_sources(own: ProjectConfig, store: Store | None, envs: Sequence[str]) -> Sources:

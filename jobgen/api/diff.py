@@ -23,6 +23,7 @@ from jobgen.compare.snapshot import (
     Snapshot,
     SummaryError,
     find_equal_files,
+    find_layers_around,
     is_repository,
     snapshot_entries,
     snapshot_repository,
@@ -220,7 +221,7 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
             raise UsageError(f"there is no environment `{env}` in either state{hint}")
     unusable = next((side for side in (old, new) if side.is_unusable), None)
     sides = old.project.root, new.project.root
-    files = (*layout.read_layers(sides[1]), *map(read_file, layout.find_jobs(sides[1])))
+    files = (*layout.read_layers(layout.own_layers(sides[1])), *map(read_file, layout.find_jobs(sides[1])))
     governance = (*find_changes(*sides), *find_begun(*sides, files, old.project.mandatory))
     changes = None if unusable else compare_snapshots(old, new)
     if changes is None or not (changes.impacts or changes.unchanged):
@@ -241,14 +242,14 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
 
 def _find_tree_findings(home: Path, old: Snapshot, new: Snapshot, environments: Sequence[str]) -> tuple[Finding, ...]:
     """Return what is wrong with the trees that one of the states declares, and was not wrong in the old one."""
-    roots = [side.project.root for side in (old, new)]
-    if any(side.is_tree for side in (old, new)) or not any(map(layout.may_declare_tree, roots)):
+    layers = [side.project.layers for side in (old, new)]
+    if any(side.is_tree for side in (old, new)) or not any(map(layout.may_declare_tree, layers)):
         return ()
     from jobgen.api.declared_tree import find_tree_findings, list_declared
     from jobgen.api.since import Side, find_new
     from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 
-    folders = list(dict.fromkeys(folder for root in reversed(roots) for folder in list_declared(root)))
+    folders = list(dict.fromkeys(folder for each in reversed(layers) for folder in list_declared(each)))
     store, sides = open_store(home), list[Side]()
     for side in (new, old):
         envs = [env for env in environments if env in side.project.overlays]
@@ -355,10 +356,10 @@ def _snapshot_repository(
 
 def _snapshot_manifests(home: Path, folder: Folder, name: str, environments: Sequence[str], today: str) -> Snapshot:
     """Read a folder of manifests, with what its charts and kustomizations make if it has charts."""
-    entries = list_tree_entries(home, folder)
+    entries = list_tree_entries(home, folder, None)
     if entries is None:
         return snapshot_tree(folder, name, environments, today)
-    return snapshot_entries(folder, name, entries, today)
+    return snapshot_entries(folder, find_layers_around(folder), name, entries, today)
 
 
 Commit = tuple[str, str]

@@ -31,7 +31,7 @@ def find_refused(project: ProjectConfig, environments: Sequence[str], files: Col
         project = project._replace(date=datetime.now(UTC).date().isoformat())
     result = render_jobs(project, environments, task=LintTask())
     found = list(result.findings)
-    if any(may_mutate(file.content) for file in layout.read_own_policies(project.root)):
+    if any(may_mutate(file.content) for file in layout.read_own_policies(project.layers)):
         # What is printed is what was rendered. A mutating policy beside the jobs may not be in the cluster.
         rendered = render_jobs(project, environments, task=LintTask(mutates=False))
         found += (each for each in rendered.findings if each.rule in _USES and each not in found)

@@ -11,6 +11,7 @@ from jobgen.k8s.redaction import hide_credentials
 from jobgen.model.data import Location, Node, Plain, location_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
+from jobgen.repo import layout
 from jobgen.reports.escape import dump_json, markdown_text, visible
 from jobgen.reports.severities import (
     SeverityException,
@@ -63,7 +64,7 @@ def exceptions(project: ProjectPath, *, expired: bool = False, format: str = "te
     check_format(format, list(_WRITERS))
     opened = open_project(project)
     select_environments(opened.config, ())
-    traced = config.load(opened.root, traced=True, today=opened.today)
+    traced = config.load(layout.own_layers(opened.root), traced=True, today=opened.today)
     if expired and not traced.date and any(list_expiring(traced.settings)):
         raise UsageError("which exceptions have expired is unknown without a commit; set the date with `--today`")
     entries = traced.settings.get("exceptions", ())

@@ -121,15 +121,14 @@ def explain(
         project = path
     elif field or not Path(path).is_dir() or find_root(Path(path).resolve()) is not None:
         project = load(path, today=today)
-    root = project.root if project else None
     if project:
         jobs = read_jobs(layout.find_jobs(project.root), project.config.kinds, [])
-        is_rule = canonical_rule_name(name) in list_known_rules(root)
+        is_rule = canonical_rule_name(name) in list_known_rules(project.config.layers)
         if not is_rule or any(name in (job.document.name, job.document.sweep) for job in jobs):
             return _explain_job(project, name, field, environments)
     if field:
         raise UsageError(f"`{name}` is a rule, and a rule has no field `{field}`; run `jobgen explain {name}`")
-    return Explanation((), explain_rule(root, name, language))
+    return Explanation((), explain_rule(project.root if project else None, name, language))
 
 
 def list_fields(path: ProjectPath, name: str, environments: Sequence[str] = ()) -> list[str]:
@@ -153,13 +152,14 @@ def explain_rule(root: Path | None, name: str, language: str = "") -> RuleExplan
         translate_summary,
     )
 
-    docs = all_docs(root)
+    layers = layout.own_layers(root) if root else None
+    docs = all_docs(layers)
     current = canonical_rule_name(name)
     if current not in docs:
         advice = ", and this is not a jobs repository; `jobgen rules` lists the rules"
         raise NotFoundError(f"there is no rule `{name}`{did_you_mean(name, list(docs)) or advice}")
     doc = docs[current]
-    bad, good = rule_example(current) or policy_example(root, current) or defect_example(root, current) or ("", "")
+    bad, good = rule_example(current) or policy_example(layers, current) or defect_example(layers, current) or ("", "")
     former, page = tuple(former_rule_names(current)), name_rule_page(current)
     known = all_incidents().get(current, ())
     incidents = tuple(f"{each.source} ({each.versions}): {each.consequence}" for each in known)
@@ -243,6 +243,6 @@ def _explain_unknown(project: Project, found: FoundJob, environments: Sequence[s
     if name in CATEGORIES:
         return f"`{name}` is a category of rules; `jobgen rules {name}` lists them"
     jobs = sorted(found.names)
-    known = [*jobs, *list_known_rules(project.root)]
+    known = [*jobs, *list_known_rules(project.config.layers)]
     hint = suggest_or(name, known, f"{list_jobs(jobs)}; `jobgen rules` lists the rules")
     return f"there is no job or rule `{name}`{hint}"

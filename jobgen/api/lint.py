@@ -19,6 +19,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 from jobgen.repo.files import EXCLUDED
+from jobgen.repo.layout import own_layers
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import explain_absence, find_root, find_settings, open_store
 from jobgen.reports import Report, RuleText, Suppressed, formats
@@ -223,7 +224,7 @@ def lint_request(
     """Check what a request names; the arguments and exceptions are those of `lint`."""
     if store is None:
         store = open_store(request.directory)
-        request = request._replace(keeps_results=bool(store.is_kept or since or request.judge))
+        request = request._replace(keeps_results=bool(store.is_kept or since or request.judged))
     if since:
         from jobgen.api.since import lint_since, set_day
 
@@ -232,7 +233,7 @@ def lint_request(
             linted = lint_since(request, since, store, lambda each: _lint_all(each, store, is_compared=True)).new
     else:
         linted = _lint_all(request, store, is_compared=False)
-        if request.judge:
+        if request.judged:
             from jobgen.api.since import add_governance
 
             linted = add_governance(request, linted, store)
@@ -340,7 +341,7 @@ def check_request(request: LintRequest) -> None:
 
         check_paths(request)
     check_date(request.today)
-    _check_narrowing(request.narrowing, root)
+    _check_narrowing(request, root)
     if request.other_tools:
         from jobgen.model.features import NO_FEATURE, find_part
 
@@ -351,12 +352,13 @@ def check_request(request: LintRequest) -> None:
             raise UsageError(missing)
 
 
-def _check_narrowing(narrowing: Narrowing, root: Path | None) -> None:
+def _check_narrowing(request: LintRequest, root: Path | None) -> None:
+    narrowing = request.narrowing
     if not (narrowing.select or narrowing.ignore):
         return
     from jobgen.repo.known_rules import list_known_rules
 
-    known = list_known_rules(root)
+    known = list_known_rules(request.find_layers(root) if root else None)
     for names, presets in ((narrowing.select, True), (narrowing.ignore, False)):
         for name in names:
             if wrong := describe_unknown(name, known, presets=presets):
@@ -367,7 +369,7 @@ def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:
     from jobgen.check.rule_docs import all_docs
     from jobgen.reports import name_rule_page
 
-    docs = all_docs(root)
+    docs = all_docs(own_layers(root))
     return {
         name: RuleText(doc.category, doc.severity, doc.summary, doc.text or doc.summary, name_rule_page(name))
         for name in rules

@@ -29,7 +29,7 @@ def name_lint(request: LintRequest) -> str:
         request.strict_files,
         request.is_compared,
         request.starts_tools,
-        request.judge,
+        request.judged.judge.commit.name if request.judged and request.judged.judge else "",
     )
     options += request.chart_values
     options += tuple(map(sorted, request.same)) if request.same.files else ()

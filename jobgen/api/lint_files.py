@@ -18,6 +18,7 @@ from jobgen.rendering.file_result import SameFiles
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, describe_path, open_commit
 from jobgen.repo.files import EXCLUDED, HELM_CHART, OTHER_EXTENSION, FileEntry, report_missing_path, report_unread_path
+from jobgen.repo.layout import Layers, own_layers
 from jobgen.repo.named_paths import find_files
 from jobgen.repo.root import (
     LAYER_FOLDERS,
@@ -77,8 +78,8 @@ class LintRequest(NamedTuple):
     """What to show, on top of the settings."""
     same: SameFiles = SameFiles()
     """Files whose results are those of the lint that this one is compared with, so that no lint has to find them."""
-    judge: str = ""
-    """The commit whose settings, teams, policies and schemas decide; empty for those of the folder."""
+    judged: Layers | None = None
+    """The repository of the directory, if another revision of it decides what is checked."""
 
     @property
     def other_tools(self) -> tuple[str, ...]:
@@ -90,11 +91,16 @@ class LintRequest(NamedTuple):
         """The directory that files are read from."""
         return self.committed or self.directory
 
+    def find_layers(self, root: Folder) -> Layers:
+        """Return where the layers of a repository are read from."""
+        return self.judged if self.judged is not None and self.judged.root == root else own_layers(root)
+
 
 class LintFiles(NamedTuple):
     """The files of a lint."""
 
-    root: Folder | None
+    layers: Layers | None
+    """The layers of the repository, if the files are in one."""
     whole: bool
     """True if the whole repository is rendered."""
     jobs: list[FileEntry]
@@ -110,6 +116,11 @@ class LintFiles(NamedTuple):
     """The paths of files beside the manifests, such as scripts, which may say what a manifest is."""
     adds_charts: bool = False
     """True if the charts beside the jobs of a repository are the manifests, and the files around them are none."""
+
+    @property
+    def root(self) -> Folder | None:
+        """The repository, if the files are in one."""
+        return self.layers.root if self.layers is not None else None
 
     def is_excluded(self, file: str) -> bool:
         """True if findings in a file of jobs/ are left out. Layers affect many jobs, so they are never excluded."""
@@ -175,6 +186,7 @@ class LintRun(NamedTuple):
 def resolve_files(request: LintRequest) -> LintFiles:
     """Find the files to lint."""
     root = find_lint_root(request)
+    layers = request.find_layers(root) if root is not None else None
     repository, standalone = split_paths(request.folder, root, request.paths)
     whole = root is not None and bool(repository or not request.paths)
     skipped: Counter[str] = Counter()
@@ -185,7 +197,7 @@ def resolve_files(request: LintRequest) -> LintFiles:
         # Layers are read by those who need them; what is wrong with a job's file is found when it is read.
         jobs = [entry for entry in sources if _is_job(entry) or (entry.finding and entry.finding.rule == "unread-file")]
         jobs += _find_unread(root, repository, sources)
-    patterns = read_patterns(root) if root is not None else ()
+    patterns = read_patterns(layers) if layers is not None else ()
     if whole and isinstance(root, Path) and (not request.paths or REPOSITORY_FOLDERS[0] in repository):
         from jobgen.repo.layout import find_misnamed
 
@@ -196,7 +208,7 @@ def resolve_files(request: LintRequest) -> LintFiles:
         standalone = [_go_up(request.folder, root) or "."]
     charts = _find_charts(request, root, repository, patterns)
     if not standalone and not charts and request.stdin is None and root is not None:
-        return LintFiles(root, whole, jobs, None, +skipped, patterns)
+        return LintFiles(layers, whole, jobs, None, +skipped, patterns)
     prefix = path_below(request.folder.resolve(), root) if root is not None else None
 
     def name_from_root(path: str) -> str:
@@ -213,7 +225,7 @@ def resolve_files(request: LintRequest) -> LintFiles:
     if root is not None and prefix is not None:
         entries = [entry for entry in entries if not _is_layer(root, name_from_root(entry.path))]
     folders = tuple(entry.path for entry in found if entry.skipped == HELM_CHART)
-    return LintFiles(root, whole, jobs, entries, +skipped, patterns, folders, others, bool(charts))
+    return LintFiles(layers, whole, jobs, entries, +skipped, patterns, folders, others, bool(charts))
 
 
 def _go_up(folder: Folder, root: Folder) -> str:
@@ -276,8 +288,8 @@ def open_judge(request: LintRequest, revision: str) -> Iterator[LintRequest]:
     try:
         with record():  # what Git says is asked once, also by a comparison
             commit = git.resolve_commit(request.directory, revision)
-            with open_commit(root, commit) as base, layout.judged_by(root, base):
-                yield request._replace(judge=commit)
+            with open_commit(root, commit) as base:
+                yield request._replace(judged=Layers(root, base))
     except git.GitError as error:
         raise UsageError(str(error)) from error
 
@@ -294,15 +306,15 @@ def find_lint_root(request: LintRequest) -> Folder | None:
     return None if is_named and is_other else root
 
 
-def read_patterns(root: Folder) -> tuple[ExcludePattern, ...]:
+def read_patterns(layers: Layers) -> tuple[ExcludePattern, ...]:
     """The patterns in `exclude` of the settings."""
-    listed = read_setting(root, "exclude")
+    listed = read_setting(layers, "exclude")
     return parse_patterns(text for text in listed if isinstance(text, str)) if isinstance(listed, list) else ()
 
 
-def read_setting(root: Folder, name: str) -> Any:
+def read_setting(layers: Layers, name: str) -> Any:
     """A field of the settings, which may have errors; these are found later."""
-    file = layout.read_settings(root)
+    file = layout.read_settings(layers)
     if file is None or not may_mention(file.content, name.encode()):
         return None
     from jobgen.yamlio.read import read

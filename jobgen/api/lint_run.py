@@ -124,7 +124,7 @@ def lint_files(
     first, last = results[0], results[-1]
     project, today = first.request.project, request.today or (git.read_day(request.directory) if comments else "")
     coverages = [_find_coverage(result, request) for result in results]
-    defects = frozenset(list_defect_names(project.root))
+    defects = frozenset(list_defect_names(project.layers))
     rules = rule_names().union(defects, *(result.layers.policies for result in results))
     # Where each chart must be judged, no comment says that one need not be.
     mandatory = project.mandatory | UNJUDGED_CHART_RULES if request.strict_files else project.mandatory
@@ -211,7 +211,7 @@ def list_customized(project: ProjectConfig) -> list[str]:
     for field, what in (("exceptions", "exception"), ("exclude", "excluded pattern")):
         count = len(project.settings.get(field, ()))
         found += [pluralize(count, what)] if count else []
-    replaced = [file.path for file in layout.read_own_policies(project.root) if layout.replaces_shipped(file.path)]
+    replaced = [file.path for file in layout.read_own_policies(project.layers) if layout.replaces_shipped(file.path)]
     return [*found, *(f"{path}{REPLACES}" for path in replaced if not layout.is_home(project.root))]
 
 
@@ -242,7 +242,7 @@ def _check_behind_errors(result: RunResult, today: str) -> RunResult:
     from jobgen.rendering.mended_overlays import keep_independent
 
     how = (config.LEFT_OUT, config.FILLED)
-    projects = [load_project(request.store, request.project.root, today, each) for each in how]
+    projects = [load_project(request.store, request.project.layers, today, each) for each in how]
     plain = request._replace(leaves_objects=False, same=SameFiles(), task=LintTask())
     mended = [run(plain._replace(project=project)) for project in projects]
     left_out, filled = (each.findings for each in mended)
@@ -339,7 +339,7 @@ def _request_runs(
     cancel: Callable[[int, int], None] | None,
 ) -> Iterator[RunRequest]:
     """Yield what to run: the jobs of the repository, and files by themselves."""
-    project = load_project(store, files.root or request.folder, request.today)
+    project = load_project(store, files.layers or request.find_layers(request.folder), request.today)
     ask = partial(
         RunRequest,
         task=LintTask(keeps_objects=bool(request.other_tools)),
@@ -360,10 +360,10 @@ def _request_runs(
 
 def _find_unused_patterns(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
     """Report patterns of `exclude` that match no file of the repository, if all of it is linted."""
-    if files.root is None or request.paths or request.committed or not files.patterns:
+    if files.layers is None or request.paths or request.committed or not files.patterns:
         return
-    unused = {pattern.text for pattern in find_unmatched_patterns(files.root, files.patterns)}
-    written = config.load(files.root, traced=True).settings.get("exclude", ()) if unused else ()
+    unused = {pattern.text for pattern in find_unmatched_patterns(files.layers.root, files.patterns)}
+    written = config.load(files.layers, traced=True).settings.get("exclude", ()) if unused else ()
     for node in written:
         if value_of(node) in unused:
             message = f"`{value_of(node)}` matches no file; change the pattern or remove it"
@@ -374,11 +374,11 @@ def _find_unused_patterns(files: LintFiles, request: LintRequest, project: Proje
 
 def _list_declared(files: LintFiles) -> list[str]:
     """Return the folders of the trees that the settings declare."""
-    if files.root is None or not layout.may_declare_tree(files.root):
+    if files.layers is None or not layout.may_declare_tree(files.layers):
         return []
     from jobgen.api.declared_tree import list_declared
 
-    return list_declared(files.root)
+    return list_declared(files.layers)
 
 
 def _list_named(root: Folder, request: LintRequest) -> list[str]:
@@ -446,7 +446,7 @@ def _check_rendered_tree(
     # An environment whose overlay cannot be read is one, too.
     known = frozenset(project.overlays) or frozenset(("",))
     if not known.issuperset(find_environments(root / TREE)):
-        written = frozenset(filter(None, (env for env, _ in layout.read_overlays(root))))
+        written = frozenset(filter(None, (env for env, _ in layout.read_overlays(project.layers))))
         known = written | project.overlays.keys() or known
     for fault in find_tree_faults(root / TREE, known):
         path = f"{TREE}/{fault.path}".rstrip("/")
@@ -461,7 +461,7 @@ def _read_comments(result: RunResult) -> tuple[list[Suppression], list[Finding]]
     """Return the comments that suppress findings, and what is wrong with those of layers."""
     comments, wrong = result.comments, list[Finding]()
     if not result.request.files.are_loose:
-        for file in layout.read_layers(result.request.project.root):
+        for file in layout.read_layers(result.request.project.layers):
             collect_suppressions(file, comments, wrong)
     return comments, wrong
 
@@ -472,7 +472,7 @@ def _find_coverage(result: RunResult, request: LintRequest) -> Coverage:
     cross_file = (
         frozenset(rule.name for rule in all_rules() if rule.scope in ("fleet", "cluster", "queue")) | _CROSS_FILE_RULES
     )
-    off = project.severities.ever_off(rule_categories(layers.policies, list_defect_names(project.root)))
+    off = project.severities.ever_off(rule_categories(layers.policies, list_defect_names(project.layers)))
     left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | layers.unchecked_rules
     left_out |= frozenset() if request.second_opinion else _KUBECONFORM_RULES | _SECOND_OPINION_RULES
     without_schema: tuple[frozenset[str], ...] = ()

@@ -57,8 +57,12 @@ def load(path: str | os.PathLike[str] = ".", *, today: str = "") -> Project:
     """
     check_date(today)
     root = find_repository(Path(path))
-    loaded = config.load(root, today=today)
-    findings = redact_shared(loaded, config.load(root, traced=True, today=today).findings) if loaded.findings else ()
+    loaded = config.load(layout.own_layers(root), today=today)
+    findings = (
+        redact_shared(loaded, config.load(layout.own_layers(root), traced=True, today=today).findings)
+        if loaded.findings
+        else ()
+    )
     return Project(root, tuple(loaded.environments()), tuple(findings), today, loaded)
 
 
@@ -87,7 +91,7 @@ def select_environments(project: ProjectConfig, named: Sequence[str], *, is_lint
     """
     is_ready = is_lint and project.has_settings
     if not is_ready and any(finding.location.file == SETTINGS for finding in project.findings):
-        traced = config.load(project.root, traced=True).findings
+        traced = config.load(project.layers, traced=True).findings
         own = (finding for finding in traced if finding.location.file == SETTINGS)
         errors = sort_findings(redact_shared(project, own))
         raise UsageError(f"{count_severities(errors)} in {SETTINGS}; nothing else was done", errors)
@@ -108,6 +112,6 @@ def list_captures(project: ProjectConfig, environments: Sequence[str] = ()) -> l
     # Imported late: most repositories have no state of a cluster.
     from jobgen.repo.captures import read_capture_day
 
-    homes = {env: layout.find_state(project.root, state) or project.root for env, state in states.items() if state}
+    homes = {env: layout.find_state(project.layers, state) or project.root for env, state in states.items() if state}
     days = ((env, read_capture_day(home, states[env])) for env, home in homes.items())
     return [f"state of {env or 'the cluster'} captured on {day}" for env, day in days if day]

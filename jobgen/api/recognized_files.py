@@ -43,6 +43,7 @@ from jobgen.repo.files import (
     starts_object,
 )
 from jobgen.repo.git import find_path_from_top
+from jobgen.repo.layout import Layers
 from jobgen.repo.named_paths import find_files
 from jobgen.repo.root import SETTINGS, find_root, find_settings, has_settings
 from jobgen.repo.walk import parse_patterns
@@ -53,7 +54,7 @@ _TREATMENTS = {sort.name: sort.treatment for sort in SORTS}
 
 def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
     """Decide what the files are that are judged by themselves."""
-    corrections = read_corrections(files.root) if files.root is not None else ()
+    corrections = read_corrections(files.layers) if files.layers is not None else ()
     entries = [entry for entry in files.standalone or () if entry.path != STDIN]
     # A commit is not on disk, and both sides of a comparison are built in the same way.
     has_tool = request.starts_tools and not isinstance(request.folder, CommitPath) and not request.is_compared
@@ -99,9 +100,9 @@ def _find_values_file(folder: Folder, path: str) -> str:
 
 def _find_cluster(request: LintRequest, files: LintFiles) -> Cluster:
     """Return the cluster that charts are rendered for: that of the named environment, or of the settings."""
-    if files.root is None:
+    if files.layers is None:
         return Cluster()
-    project = config.load(files.root)
+    project = config.load(files.layers)
     named = request.envs[0] if len(request.envs) == 1 and request.envs[0] in project.overlays else ""
     return project.environment(named, []).cluster
 
@@ -141,9 +142,9 @@ def _normalize(folder: Folder, entry: FileEntry) -> str:
     return os.path.relpath(os.path.abspath(entry.full), os.path.abspath(folder)).replace(os.sep, "/")
 
 
-def read_corrections(root: Folder) -> tuple[Correction, ...]:
+def read_corrections(layers: Layers) -> tuple[Correction, ...]:
     """Return the entries of `files` in the settings."""
-    listed = read_setting(root, "files")
+    listed = read_setting(layers, "files")
     return tuple(
         Correction(name, pattern)
         for name, texts in (listed.items() if isinstance(listed, dict) else ())

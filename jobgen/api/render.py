@@ -415,7 +415,7 @@ def find_origins(project: ProjectConfig, jobs: Mapping[str, Mapping[str, str]]) 
     """
     # The kinds of jobgen itself belong to its version.
     is_own = find_shipped("schemas").parent != project.root
-    files = layout.read_own_kinds(project.root) if is_own else ()
+    files = layout.read_own_kinds(project.layers) if is_own else ()
     kinds: list[Any] = [document for file in files for document in config.read_valid_documents(file, "kind", [])]
     runtimes = [untraced(dict(project.runtimes))] if project.runtimes else []
     origins: dict[str, Origin] = {}
@@ -454,7 +454,7 @@ def keep_changed(
     """
     try:
         with open_commit(project.root, git.resolve_commit(project.root, revision)) as folder:
-            old = config.load(folder, today=project.today or folder.commit.date)
+            old = config.load(layout.own_layers(folder), today=project.today or folder.commit.date)
             chosen = [env for env in environments if env in old.overlays] if environments else old.environments()
             write = to_json if format == "json" else to_yaml
             found = render_jobs(old, chosen, matcher(jobs), RenderTask(write, deployable=True)) if chosen else None

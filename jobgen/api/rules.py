@@ -13,6 +13,7 @@ from jobgen.model.finding import Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
+from jobgen.repo import layout
 from jobgen.repo.root import find_root
 from jobgen.reports.narrowing import CATEGORIES, describe_unknown
 from jobgen.reports.severities import SeveritySetting
@@ -80,11 +81,11 @@ def rules(directory: Path, names: Sequence[str] = (), *, severity: str = "info")
     check_names("names", names)
     check_severity(severity, _LEVELS)
     root = find_root(directory.resolve())
-    docs = all_docs(root)
+    docs = all_docs(layout.own_layers(root) if root else None)
     for name in names:
         if wrong := describe_unknown(name, docs, presets=False):
             raise UsageError(wrong)
-    project = config.load(root) if root else None
+    project = config.load_own(root) if root else None
     if project is not None and project.findings:
         raise UsageError("the settings or overlays have errors; run `jobgen lint`")
     wanted = {*map(canonical_rule_name, names)}

@@ -71,9 +71,9 @@ def find_same_files(now: LintRequest, then: LintRequest, store: Store) -> SameFi
 def _prepare(request: LintRequest, store: Store) -> _Side | None:
     """Load the layers of a revision; None if they have errors, or say something about single findings."""
     files = resolve_files(request)
-    if files.root is None or not files.whole or files.standalone is not None:
+    if files.layers is None or not files.whole or files.standalone is not None:
         return None
-    project = load_project(store, files.root, request.today)
+    project = load_project(store, files.layers, request.today)
     if project.date or project.settings.get("exceptions"):
         return None
     selected = select_environments(project, request.envs, is_lint=True)
@@ -81,7 +81,7 @@ def _prepare(request: LintRequest, store: Store) -> _Side | None:
     layers = load_layers(run)
     if any(each.severity is Severity.ERROR for each in layers.findings):
         return None
-    if any(may_suppress(file.content) for file in layout.read_layers(files.root)):
+    if any(may_suppress(file.content) for file in layout.read_layers(files.layers)):
         return None
     entries = hold_contents(files.jobs)
     inputs = ResultInputs(project, store, layers.runners, entries, run.files, None)
@@ -91,7 +91,7 @@ def _prepare(request: LintRequest, store: Store) -> _Side | None:
 def _are_alike(one: _Side, other: _Side) -> bool:
     """Return True if two revisions have the same settings, date and environments."""
     projects = one.project, other.project
-    settings = [layout.read_settings(each.root) for each in projects]
+    settings = [layout.read_settings(each.layers) for each in projects]
     environments = [side.layers.names for side in (one, other)]
     days = {each.day() for each in projects}
     return settings[0] == settings[1] and environments[0] == environments[1] and len(days) == 1
@@ -101,7 +101,7 @@ def _list_same(one: _Side, other: _Side) -> list[str]:
     """Return the files of two revisions whose results read the same; none if not all files share the same."""
     projects = one.project, other.project
     sides = (one, other)
-    has_equal_layers = bool(projects[0].layers) and projects[0].layers == projects[1].layers
+    has_equal_layers = bool(projects[0].digest) and projects[0].digest == projects[1].digest
     used = [{path for path, entry in side.entries.items() if may_be_used(read_file(entry).content)} for side in sides]
     contents = [{path: read_file(entry) for path, entry in side.entries.items()} for side in sides]
     equal = {path for path, file in contents[0].items() if contents[1].get(path) == file}

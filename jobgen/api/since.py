@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -304,8 +304,7 @@ def _compare(
 
 def add_governance(request: LintRequest, now: LintRun, store: Store) -> LintRun:
     """Return a lint that another revision judges, with what the folder changes about the rules."""
-    root = find_root(request.directory.resolve())
-    judge = layout.find_judge(root) if root else None
+    judge = request.judged.judge if request.judged else None
     return _add_findings(now, _check_governance(request, judge, now, store), "") if judge else now
 
 
@@ -346,9 +345,10 @@ def _lint_and_check(
 
     def check_own(changed: ChangedFiles | None) -> list[Finding]:
         """Find what the merge does with the settings that it brings. If these differ, any job can change."""
-        with layout.judged_by(own, None) if own else nullcontext():
-            is_other = own and now.contents and request.judge and digest_layers(own) != now.contents.digests[""]
-            return check(None if is_other else changed)
+        if own is None or now.contents is None or request.judged is None:
+            return check(changed)
+        is_same = digest_layers(layout.own_layers(own)) == now.contents.digests[""]
+        return check(changed if is_same else None)
 
     if request.envs and not then.envs:
         return None, check_own(None)
@@ -376,7 +376,9 @@ def _check_releases(request: LintRequest, old: CommitPath, now: LintRun, days: t
 
     root = find_root(request.directory.resolve())
     is_below = root is not None and root != request.directory.resolve()
-    sides = () if is_below else snapshot_changed_releases(request.directory, (old, request.directory), days)
+    sides = (
+        () if is_below else snapshot_changed_releases(request.directory, (old, request.directory), days, request.judged)
+    )
     return check_snapshots(*sides) if sides else []
 
 
@@ -385,15 +387,15 @@ def _check_governance(request: LintRequest, old: Folder, now: LintRun, store: St
     root = find_root(request.directory.resolve())
     if root is None:
         return []
-    judge, judging = layout.find_judge(root), load_project(store, root, request.today)
-    with layout.judged_by(root, None):
-        changed = find_changed_files(judge or old, root)
-        changes = find_changes(judge or old, root) if changed else []
-        jobs = (read_first((root,), file) for file in sorted({each.location.file for each in now.comments}))
-        files = {file.path: file for file in (*layout.read_layers(root), *filter(None, jobs))}
-        begun = find_begun(judge or old, root, files.values(), now.mandatory)
-        # What judges is read from elsewhere, so nothing else reports what is wrong with the files that will.
-        wrong = list(_find_errors(load_project(store, root, request.today))) if changed else []
+    layers, own = request.find_layers(root), layout.own_layers(root)
+    judge, judging = layers.judge, load_project(store, layers, request.today)
+    changed = find_changed_files(judge or old, root)
+    changes = find_changes(judge or old, root) if changed else []
+    jobs = (read_first((root,), file) for file in sorted({each.location.file for each in now.comments}))
+    files = {file.path: file for file in (*layout.read_layers(own), *filter(None, jobs))}
+    begun = find_begun(judge or old, root, files.values(), now.mandatory)
+    # What judges is read from elsewhere, so nothing else reports what is wrong with the files that will.
+    wrong = list(_find_errors(load_project(store, own, request.today))) if changed else []
     found = [*to_findings([*changes, *begun], is_judged=judge is not None), *_check_dates(request)]
     found += (each for each in wrong if each.location.file in changed and each not in now.findings) if judge else ()
     return list(filter(None, map(judging.apply_severity, found)))
@@ -402,11 +404,11 @@ def _check_governance(request: LintRequest, old: Folder, now: LintRun, store: St
 def _find_errors(own: ProjectConfig) -> Iterator[Finding]:
     """Yield what is wrong with the layers, policies and captured states of a repository."""
     # With locations, which cost more.
-    yield from config.load(own.root, traced=True, today=own.today).findings if own.findings else ()
-    yield from load_policies(own.root).findings
+    yield from config.load(own.layers, traced=True, today=own.today).findings if own.findings else ()
+    yield from load_policies(own.layers).findings
     found: list[Finding] = []
     for folder in sorted({own.environment(env, []).cluster.state for env in own.environments()} - {""}):
-        exported = list(read_exported(own.root, folder, found))
+        exported = list(read_exported(own.layers, folder, found))
         yield from find_duplicates(exported, folder)
     yield from found
 
@@ -428,9 +430,9 @@ def set_day(request: LintRequest, revision: str) -> LintRequest:
 
 def _predict_changed(now: LintContents | None, before: LintFiles) -> ChangedFiles | None:
     """Return the files that may be rendered differently, if the old side can be rendered and has the same layers."""
-    if now is None or before.root is None or before.standalone is not None:
+    if now is None or before.layers is None or before.standalone is not None:
         return None
-    layers = digest_layers(before.root)
+    layers = digest_layers(before.layers)
     if layers != now.digests[""]:
         return None
     digests = {entry.path: digest_entry(entry) for entry in before.jobs}

@@ -6,22 +6,24 @@ import posixpath
 from pathlib import Path
 
 from jobgen.api.lint_files import LintRequest, read_patterns, resolve_files
-from jobgen.compare.snapshot import Snapshot, join_charts, snapshot_entries
+from jobgen.compare.snapshot import Snapshot, find_layers_around, join_charts, snapshot_entries
 from jobgen.repo.chart_search import find_charts
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.files import CHART_METADATA, FileEntry
+from jobgen.repo.layout import Layers, own_layers
 from jobgen.repo.root import lacks_jobs
 from jobgen.repo.walk import is_excluded
 
 
-def list_tree_entries(home: Path, folder: Folder) -> list[FileEntry] | None:
+def list_tree_entries(home: Path, folder: Folder, judged: Layers | None) -> list[FileEntry] | None:
     """Return what a folder holds; None if it has only files that are read one by one.
 
-    `home` is the folder on disk if the folder is one of a commit. A chart is built with the values that the repository
-    installs it with.
+    `home` is the folder on disk if the folder is one of a commit. `judged` is as in a request. A chart is built
+    with the values that the repository installs it with.
     """
     committed = folder if isinstance(folder, CommitPath) else None
-    request = LintRequest(home if committed else Path(str(folder)), (".",), committed=committed, is_compared=True)
+    directory = home if committed else Path(str(folder))
+    request = LintRequest(directory, (".",), committed=committed, is_compared=True, judged=judged)
     files = resolve_files(request)
     if files.standalone is None:
         return None
@@ -39,19 +41,24 @@ def list_tree_entries(home: Path, folder: Folder) -> list[FileEntry] | None:
 
 def add_charts(jobs: Snapshot, home: Path, today: str) -> Snapshot:
     """Return the snapshot of a jobs repository with what the charts beside its jobs make."""
-    patterns = read_patterns(jobs.folder)
+    patterns = read_patterns(own_layers(jobs.folder))
     if not find_charts(jobs.folder, lambda path: is_excluded(path, patterns)).paths:
         return jobs
-    entries = list_tree_entries(home, jobs.folder)
-    return join_charts(jobs, snapshot_entries(jobs.folder, jobs.name, entries, today)) if entries else jobs
+    entries = list_tree_entries(home, jobs.folder, None)
+    if not entries:
+        return jobs
+    layers = find_layers_around(jobs.folder)
+    return join_charts(jobs, snapshot_entries(jobs.folder, layers, jobs.name, entries, today))
 
 
-def snapshot_changed_releases(home: Path, sides: tuple[Folder, Folder], days: tuple[str, str]) -> list[Snapshot]:
+def snapshot_changed_releases(
+    home: Path, sides: tuple[Folder, Folder], days: tuple[str, str], judged: Layers | None
+) -> list[Snapshot]:
     """Return the releases of charts that objects of a repository declare on two sides, as far as they differ.
 
     They are none if no side has any. Why one is not there any more is not known here: its object may have a wrong path.
     """
-    listed = [_list_declared(home, side) for side in sides]
+    listed = [_list_declared(home, side, judged) for side in sides]
     changed = [
         [entry for path, entry in own.items() if path not in other or other[path].content != entry.content]
         for own, other in zip(listed, reversed(listed), strict=True)
@@ -61,7 +68,14 @@ def snapshot_changed_releases(home: Path, sides: tuple[Folder, Folder], days: tu
     if not any(changed):
         return []
     described = zip(sides, ("old", "new"), changed, days, strict=True)
-    return [snapshot_entries(side, name, entries, day) for side, name, entries, day in described]
+    return [
+        snapshot_entries(side, _find_layers(side, judged), name, entries, day) for side, name, entries, day in described
+    ]
+
+
+def _find_layers(side: Folder, judged: Layers | None) -> Layers:
+    own = find_layers_around(side)
+    return judged if judged is not None and judged.root == own.root else own
 
 
 def _name_release(entry: FileEntry) -> tuple[str, str, str]:
@@ -69,8 +83,8 @@ def _name_release(entry: FileEntry) -> tuple[str, str, str]:
     return (release.chart, release.name, release.by) if release else ("", "", "")
 
 
-def _list_declared(home: Path, folder: Folder) -> dict[str, FileEntry]:
-    entries = list_tree_entries(home, folder) or []
+def _list_declared(home: Path, folder: Folder, judged: Layers | None) -> dict[str, FileEntry]:
+    entries = list_tree_entries(home, folder, judged) or []
     return {each.path: each for each in entries if each.build and each.build.release and each.build.release.is_declared}
 
 

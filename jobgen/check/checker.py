@@ -36,8 +36,8 @@ from jobgen.model.mutated import Mutated
 from jobgen.model.place import At, find_at
 from jobgen.model.suggest import find_closest
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
+from jobgen.repo.layout import Layers
 from jobgen.schema.shipped_kinds import find_known_version, is_shipped_kind, select_releases
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
@@ -86,7 +86,7 @@ class Checker:
 
     def __init__(
         self,
-        root: Folder,
+        layers: Layers,
         kinds: Sequence[Kind],
         cluster: Cluster,
         rules: Iterable[Rule] = (),
@@ -95,7 +95,7 @@ class Checker:
         find_definitions: DefinitionSource = no_definitions,
         find_config: Callable[..., Mapping[str, Node] | None] | None = None,
     ) -> None:
-        self.root = root
+        self.layers = layers
         self.kinds = {
             (str(value_of(kind.api_version)), name): kind for kind in kinds for name in (kind.name, *kind.aliases)
         }
@@ -383,8 +383,8 @@ class Checker:
     def _read_schema_file(self, manifest: Manifest) -> File | None:
         """The schema in the repository's folder of schemas; one that is added does not replace a shipped one."""
         name = self.name_schema_file(manifest)
-        own, judge = layout.read_schema(self.root, name), layout.find_judge(self.root)
-        if own is None or judge is None or layout.read_schema(judge, name) is not None:
+        own, judging = layout.read_schema(self.layers, name), self.layers.judging
+        if own is None or judging is None or layout.read_schema(judging, name) is not None:
             return own
         return None if is_shipped_kind(*_name_kind(manifest)) else own
 

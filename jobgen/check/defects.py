@@ -29,9 +29,9 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.config import complete_schemas, read_valid_documents
 from jobgen.rendering.locate import locate
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
 from jobgen.repo.known_rules import list_known_rules
+from jobgen.repo.layout import Layers
 from jobgen.repo.shipped import read_ready
 from jobgen.spec.kinds import Kind, parse_version
 from jobgen.spec.overlay import Cluster, parse_cluster
@@ -203,10 +203,10 @@ def list_shipped(components: Iterable[str] | None = None) -> list[Defect]:
     return [defect for file in layout.read_shipped_defects(components) for defect in _read_shipped(file)]
 
 
-def list_defects(root: Folder | None) -> list[Defect]:
+def list_defects(layers: Layers | None) -> list[Defect]:
     """The defects that come with jobgen, and those of a repository if there is one, whether they are right or not."""
     found = list_shipped()
-    for file in layout.read_own_defects(root) if root else ():
+    for file in layout.read_own_defects(layers) if layers else ():
         found += (defect for each in read_valid_documents(file, "defects", []) for defect in parse_defects(each))
     return found
 
@@ -297,12 +297,12 @@ def find_in_examples(defect: Defect, text: str, kinds: Sequence[Kind]) -> Iterat
 # Evaluate them.
 
 
-def make_rules(root: Folder, kinds: tuple[Kind, ...], cluster: Cluster) -> list[Rule]:
+def make_rules(layers: Layers, kinds: tuple[Kind, ...], cluster: Cluster) -> list[Rule]:
     """The defects of the declared versions of a cluster, as rules."""
     declared = {*cluster.operators, *(("kubernetes",) if cluster.kubernetes else ())}
     if not declared or available():
         return []
-    every = (*list_shipped(declared), *read_own(tuple(layout.read_own_defects(root)), kinds)[0])
+    every = (*list_shipped(declared), *read_own(tuple(layout.read_own_defects(layers)), kinds)[0])
     defects = [each for each in every if each.affects(cluster.find_version(each.component))]
     evaluator = _Evaluator(cluster)
     rules: list[Rule] = []

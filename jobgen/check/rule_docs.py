@@ -19,6 +19,7 @@ from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import read_file
 from jobgen.repo.known_rules import MUTATING, VALIDATING, name_policy, read_policy_file, read_policy_files
+from jobgen.repo.layout import Layers
 from jobgen.repo.shipped import find_shipped, read_data
 
 EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
@@ -53,9 +54,9 @@ class RuleDoc(NamedTuple):
         return why.strip(), f"{off[:1].upper()}{off[1:]}".strip()
 
 
-def all_docs(root: Folder | None) -> dict[str, RuleDoc]:
+def all_docs(layers: Layers | None) -> dict[str, RuleDoc]:
     """Every policy, known defect and rule, by name."""
-    return {**policy_docs(root), **defect_docs(root), **all_rule_docs()}
+    return {**policy_docs(layers), **defect_docs(layers), **all_rule_docs()}
 
 
 @cache
@@ -82,18 +83,18 @@ def translate_summary(name: str, language: str) -> str:
     return as_text(get_path(document.data, "rules", name, "zh"))
 
 
-def defect_docs(root: Folder | None) -> dict[str, RuleDoc]:
+def defect_docs(layers: Layers | None) -> dict[str, RuleDoc]:
     """The known defects that come with jobgen, and those of a repository if there is one, by name."""
     return {
         defect.name: RuleDoc(defect.name, CATEGORY, defect.severity, f"{defect.title}: {defect.describe()}.", text)
-        for defect in sorted(list_defects(root))
+        for defect in sorted(list_defects(layers))
         for text in (defect.explain(),)
     }
 
 
-def defect_example(root: Folder | None, name: str) -> tuple[str, str] | None:
+def defect_example(layers: Layers | None, name: str) -> tuple[str, str] | None:
     """The bad and the good example of a defect."""
-    return next(((defect.red, defect.green) for defect in list_defects(root) if defect.name == name), None)
+    return next(((defect.red, defect.green) for defect in list_defects(layers) if defect.name == name), None)
 
 
 @cache
@@ -121,9 +122,9 @@ def _read_texts(categories: Iterable[str]) -> dict[str, str]:
     return {name: text.strip() for name, _, text in (part.partition("\n") for part in parts)}
 
 
-def policy_docs(root: Folder | None) -> dict[str, RuleDoc]:
+def policy_docs(layers: Layers | None) -> dict[str, RuleDoc]:
     """The policies that come with jobgen, and those of a repository if there is one, by name."""
-    documents = list(read_policy_files(root))
+    documents = list(read_policy_files(layers))
     bindings = [as_mapping(each.get("spec")) for each in documents if each.get("kind") == f"{VALIDATING}Binding"]
     # Of a mutating and a validating policy with one name, the validating one counts.
     kinds = (MUTATING, VALIDATING)
@@ -158,12 +159,13 @@ def rule_example(name: str) -> tuple[str, str] | None:
     return EXPECTATION.sub("", cases[1]), good
 
 
-def policy_example(root: Folder | None, name: str) -> tuple[str, str] | None:
+def policy_example(layers: Layers | None, name: str) -> tuple[str, str] | None:
     """The shortest case that a policy refuses, and the shortest that it accepts, of the same kind if possible."""
     # A policy of the repository may have the name of one that comes with jobgen, whose cases are not about it.
-    own = (data for file in layout.read_own_policies(root) for data in read_policy_file(file)) if root else ()
+    own = (data for file in layout.read_own_policies(layers) for data in read_policy_file(file)) if layers else ()
     is_own = any(name_policy(data) == name for data in own if data.get("kind") in (VALIDATING, MUTATING))
     shipped = find_shipped("policies").parent
+    root = layers.root if layers else None
     homes = [root] if root and is_own else [home for home in (root, shipped) if home]
     documents = sorted((text for home in homes for text in _read_cases(home, name)), key=len)
     expected = [(text, EXPECTATION.findall(text)) for text in documents]

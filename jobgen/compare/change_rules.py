@@ -29,6 +29,7 @@ from jobgen.model.path import format_dotted, format_pointer
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.load_layers import load_project
 from jobgen.rendering.runs import ON_CHANGE_ANNOTATION
+from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.root import find_root
 
@@ -69,7 +70,10 @@ def check_change(
     old_root = find_root(old_folder.resolve()) or old_folder
     store = store or Store()
     if changed is not None:
-        sides = load_project(store, old_root, days[0]), load_project(store, root, days[1])
+        sides = (
+            load_project(store, layout.own_layers(old_root), days[0]),
+            load_project(store, layout.own_layers(root), days[1]),
+        )
         return _check_files(store, sides, envs, changed)
     old, new = (
         snapshot_repository(each, name, envs, day, store)

@@ -129,14 +129,14 @@ def find_changed_files(old: Folder, new: Folder) -> set[str]:
 
 def _read_deciding(root: Folder) -> Iterator[File]:
     has_state = False
-    for file in layout.read_layers(root):
+    for file in layout.read_layers(layout.own_layers(root)):
         has_state = has_state or may_mention(file.content, b"state")
         yield file
     if has_state:
-        project = config.load(root)
+        project = config.load_own(root)
         for name in project.overlays or ("",):
-            yield from layout.read_state(root, project.environment(name, []).cluster.state)
-    yield from (file for _, file in layout.read_own_schemas(root))
+            yield from layout.read_state(layout.own_layers(root), project.environment(name, []).cluster.state)
+    yield from (file for _, file in layout.read_own_schemas(layout.own_layers(root)))
 
 
 def find_changes(old: Folder, new: Folder) -> list[Change]:
@@ -204,7 +204,7 @@ def _compare_environments(old: Folder, new: Folder, known: Sequence[Change]) -> 
 
     An overlay may extend another one than before. What its own entries change is known already.
     """
-    before, after = sides = [config.load(root) for root in (old, new)]
+    before, after = sides = [config.load_own(root) for root in (old, new)]
     is_listed = any(change.path == "environments" for change in known)
     dropped = set() if is_listed else {*before.environments()} - {*after.environments()}
     unlocked = {str(change.old) for change in known if change.path == "locked"}
@@ -229,7 +229,9 @@ def _compare_environments(old: Folder, new: Folder, known: Sequence[Change]) -> 
                 yield change(path, first, second, is_weaker=is_weaker, effect=effect)
         states.setdefault((was.cluster.state, now.cluster.state), []).append(name)
     for (first, second), names in states.items():
-        found = compare_states(old, first, new, second) if first and second else None
+        found = (
+            compare_states(layout.own_layers(old), first, layout.own_layers(new), second) if first and second else None
+        )
         if found:
             effect = f"the captured state of {', '.join(names) or 'the cluster'} judges jobs; {found.describe()}"
             yield Change(second, "", first, second, found.is_weaker, effect, found.location)
@@ -256,14 +258,14 @@ _TEAMS = "teams"
 
 def _read_entries(root: Folder) -> dict[_Path, Entry]:
     """Return the entries of settings, teams and overlays, by file and path; those of teams by their names."""
-    settings = layout.read_settings(root)
+    settings = layout.read_settings(layout.own_layers(root))
     found: dict[_Path, Entry] = {}
     for path, entry in _read_file(settings).items() if settings else ():
         found[path[1:] if path[1:2] == (_TEAMS,) and len(path) > 2 else path] = entry
-    for file in layout.read_teams(root):
+    for file in layout.read_teams(layout.own_layers(root)):
         name = file.path.rpartition("/")[2].rpartition(".")[0]
         found |= {(_TEAMS, name, *path[1:]): entry for path, entry in _read_file(file).items()}
-    for _, file in layout.read_overlays(root):
+    for _, file in layout.read_overlays(layout.own_layers(root)):
         found |= {path: entry for path, entry in _read_file(file).items() if path[1:2] in (("cluster",), ("locked",))}
     return found
 
@@ -487,10 +489,10 @@ def _compare_files(old: Folder, new: Folder) -> Iterator[Change]:
         {
             file.path: file.content
             for file in (
-                *layout.read_own_policies(root),
-                *layout.read_own_defects(root),
-                *layout.read_own_kinds(root),
-                *(each for _, each in layout.read_own_schemas(root)),
+                *layout.read_own_policies(layout.own_layers(root)),
+                *layout.read_own_defects(layout.own_layers(root)),
+                *layout.read_own_kinds(layout.own_layers(root)),
+                *(each for _, each in layout.read_own_schemas(layout.own_layers(root))),
             )
         }
         for root in (old, new)

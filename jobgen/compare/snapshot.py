@@ -41,6 +41,7 @@ from jobgen.rendering.trace import WHOLE, Job, Traced, Tracer, select_item
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import BuiltObject, File, FileEntry, Release, read_file
+from jobgen.repo.layout import Layers
 from jobgen.repo.lock import LOCK
 from jobgen.repo.named_paths import find_manifests, read_first
 from jobgen.repo.rendered_tree import find_environments
@@ -109,8 +110,8 @@ class Snapshot:
             made = (one.object for one in self.objects if one.env == env)
             objects = [each for each in made if not isinstance(each, ObjectSummary)]
             read_catalog = cache(lambda: complete_catalog(objects, self.project, cluster))
-            root, kinds = self.project.root, self.project.kinds
-            self._checkers[env] = Checker(root, kinds, cluster, read_catalog=read_catalog)
+            layers, kinds = self.project.layers, self.project.kinds
+            self._checkers[env] = Checker(layers, kinds, cluster, read_catalog=read_catalog)
         return self._checkers[env]
 
     def manifest(self, rendered: Rendered) -> Manifest:
@@ -206,7 +207,7 @@ def _choose_environments(project: ProjectConfig, envs: Sequence[str]) -> Sequenc
 
 def find_equal_files(one: Folder, other: Folder) -> frozenset[str]:
     """Return the files of jobs that are the same in two revisions with equal layers; none if layers differ."""
-    if digest_layers(one) != digest_layers(other):
+    if digest_layers(layout.own_layers(one)) != digest_layers(layout.own_layers(other)):
         return frozenset()
     sides = ({entry.path: entry for entry in layout.find_jobs(root)} for root in (one, other))
     old, new = ({path: digest_entry(entry) for path, entry in side.items()} for side in sides)
@@ -227,7 +228,7 @@ def snapshot_repository(
     all of these snapshots, the summaries of objects suffice if a lint stored them.
     """
     store = store or Store()
-    project = load_project(store, root, today)
+    project = load_project(store, layout.own_layers(root), today)
     jobs = {entry.path: entry for entry in layout.find_jobs(root)}
     chosen = _choose_environments(project, envs)
     request = RunRequest(project, chosen, JobFiles(list(jobs.values())), RenderTask(), store=store)
@@ -259,12 +260,14 @@ def _find_summaries(
     return tuple(part._replace(findings=[], comments=[], rows=[]) for part in parts)
 
 
-def snapshot_entries(folder: Folder, name: str, entries: Sequence[FileEntry], today: str = "") -> Snapshot:
+def snapshot_entries(
+    folder: Folder, layers: Layers, name: str, entries: Sequence[FileEntry], today: str = ""
+) -> Snapshot:
     """Read a folder of manifests, of which some are built from several files.
 
-    Cluster facts come from the jobs repository that contains the folder, if there is one.
+    Cluster facts come from the layers of the jobs repository that contains the folder, if there is one.
     """
-    project = config.load(find_root(folder.resolve()) or folder, today=today)._replace(as_written=True)
+    project = config.load(layers, today=today)._replace(as_written=True)
     files = {entry.path: entry for entry in entries}
     result = run(RunRequest(project, [""], LooseFiles(list(files.values())), RenderTask()))
     snapshot = Snapshot(name, project, [""], [], (), files, folder, is_tree=True)
@@ -323,12 +326,17 @@ def _list_unbuilt(entries: Iterable[FileEntry]) -> Iterator[LeftOut]:
             yield LeftOut(release.chart if release else entry.build.file, None, (), tuple(built.findings))
 
 
+def find_layers_around(folder: Folder) -> Layers:
+    """Return the layers of the jobs repository that contains a folder; of the folder itself if there is none."""
+    return layout.own_layers(find_root(folder.resolve()) or folder)
+
+
 def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
     """Read a rendered tree, or any folder of manifests.
 
     Cluster facts come from the jobs repository that contains the folder, if there is one.
     """
-    project = config.load(find_root(folder.resolve()) or folder, today=today)
+    project = config.load(find_layers_around(folder), today=today)
     rendered = [env for env in find_environments(folder) if env]
     entries = (entry for entry in find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
     files = {entry.path: entry for entry in entries}

@@ -13,7 +13,7 @@ from jobgen.model.path import list_item_names
 from jobgen.model.quantity import to_milli
 from jobgen.repo import layout
 from jobgen.repo.captures import INDEX
-from jobgen.repo.commit import Folder
+from jobgen.repo.layout import Layers
 
 _MAX_SHOWN = 3
 _LIMITS = frozenset("hard nominalQuota borrowingLimit lendingLimit max allocatable capacity".split())
@@ -43,7 +43,7 @@ class StateChange(NamedTuple):
         return "; ".join(parts)
 
 
-def compare_states(old: Folder, old_folder: str, new: Folder, new_folder: str) -> StateChange | None:
+def compare_states(old: Layers, old_folder: str, new: Layers, new_folder: str) -> StateChange | None:
     """Compare two states; None if they limit jobs in the same way."""
     sides = ((old, old_folder), (new, new_folder))
     contents = [{file.path: file.content for file in layout.read_state(*side)} for side in sides]
@@ -85,9 +85,9 @@ class _Object(NamedTuple):
     plain: Any
 
 
-def _read(root: Folder, folder: str) -> dict[Name, _Object]:
+def _read(layers: Layers, folder: str) -> dict[Name, _Object]:
     found: dict[Name, _Object] = {}
-    for obj in read_exported(root, folder, []):
+    for obj in read_exported(layers, folder, []):
         metadata = obj.get("metadata")
         labels = metadata.get("labels") if isinstance(metadata, dict) else None
         name = name_object(obj)

@@ -76,8 +76,8 @@ from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.result_inputs import digest_files, name_entry
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder
 from jobgen.repo.files import FileEntry
+from jobgen.repo.layout import Layers
 from jobgen.repo.root import SETTINGS
 from jobgen.spec.overlay import Cluster
 
@@ -145,8 +145,8 @@ class ClusterAnswers:
         self._env = env
         self._scope = results.request.make_scope(results.layers.stage)
         self._number = 1 + results.layers.names.index(env)
-        self.layers = results.request.project.layers
-        self._store = results.request.store if self.layers else None
+        self.digest = results.request.project.digest
+        self._store = results.request.store if self.digest else None
 
     def remember(self, query: Query[Value], name: str, *parts: object, compute: Callable[[], Value]) -> Value:
         """Return what is computed, of which the parts say everything that it depends on."""
@@ -159,7 +159,7 @@ class ClusterAnswers:
         """Return objects of a file with locations."""
         if self._store is None:
             return tuple(trace())
-        version = self._find_version(entry), self.layers, sorted(map(repr, places))
+        version = self._find_version(entry), self.digest, sorted(map(repr, places))
         return self.remember(_TRACED, entry.path, *version, compute=lambda: tuple(trace()))
 
     def find(self, entry: FileEntry, state: KnownState) -> Checked | None:
@@ -181,7 +181,7 @@ class ClusterAnswers:
     def _look(self, name: str, entry: FileEntry, state: KnownState) -> str:
         if name == "result":
             return self._find_version(entry)
-        return state.digest if name == "state" else f"{self.layers} {state.number}"
+        return state.digest if name == "state" else f"{self.digest} {state.number}"
 
     def _find_version(self, entry: FileEntry) -> str:
         return self._results.rows[name_entry(entry)][self._number].version
@@ -219,7 +219,7 @@ def find_cluster_problems(
     # Kinds whose objects decide about each other, such as queues.
     own = frozenset[str]().union(*(part.kinds for part in parts))
     uncertain = frozenset[str]().union(*(part.uncertain for part in parts))
-    shared = list(_read_policy_namespaces(project.root))
+    shared = list(_read_policy_namespaces(project.layers))
     kinds = {each.identity.kind for each in made}
     for checker in checkers:
         members = [
@@ -257,21 +257,21 @@ def find_cluster_problems(
                     yield found
 
 
-def _read_policy_namespaces(root: Folder) -> Iterator[Mapping[str, Node]]:
+def _read_policy_namespaces(layers: Layers) -> Iterator[Mapping[str, Node]]:
     """Read the namespaces in policies/ that have labels of Pod Security."""
-    for file in layout.read_own_policies(root):
+    for file in layout.read_own_policies(layers):
         if may_mention(file.content, b"pod-security.kubernetes.io/"):
             documents = config.read_documents(file, [], traced=True).documents
             objects = (obj for each in documents for obj in split_list(each.data) if isinstance(obj, dict))
             yield from (obj for obj in objects if value_of(obj.get("kind")) == "Namespace")
 
 
-def _read_untraced(root: Folder, folder: str) -> tuple[Objects, Sequence[Finding]]:
+def _read_untraced(layers: Layers, folder: str) -> tuple[Objects, Sequence[Finding]]:
     # Imported late, here and below: most environments have no exported state.
     from jobgen.check.cluster.exported import read_exported
 
     findings: list[Finding] = []
-    return [untraced(dict(obj)) for obj in read_exported(root, folder, findings)], findings
+    return [untraced(dict(obj)) for obj in read_exported(layers, folder, findings)], findings
 
 
 class _ClusterCheck:
@@ -352,7 +352,7 @@ class _ClusterCheck:
 
     def _read_exported(self, shared: list[Mapping[str, Node]]) -> Objects:
         """Read the exported state. Namespaces in `shared` are part of it."""
-        folder, root = self._runner.expander.environment.cluster.state, self._tracer.project.root
+        folder, layers = self._runner.expander.environment.cluster.state, self._tracer.project.layers
 
         def read() -> tuple[Objects, Sequence[Finding]]:
             if not folder:
@@ -360,18 +360,18 @@ class _ClusterCheck:
             from jobgen.check.cluster.exported import read_exported
 
             findings: list[Finding] = []
-            exported = list(read_exported(root, folder, findings))
+            exported = list(read_exported(layers, folder, findings))
             return [*shared, *exported], [*findings, *find_duplicates(exported, folder)]
 
-        version = self._known.layers, digest_files(list(layout.read_state(root, folder)) if folder else [])
+        version = self._known.digest, digest_files(list(layout.read_state(layers, folder)) if folder else [])
         exported, found = self._known.remember(_EXPORTED, "", *version, compute=read)
         self.findings += found
         missing: Finding | None = None
-        if folder and layout.find_state(root, folder) is None:
+        if folder and layout.find_state(layers, folder) is None:
             missing = report_missing_folder(self._tracer.traced_project(), folder)
         elif folder and len(exported) == len(shared) and not self.findings:
             # A List without items is a manifest, too.
-            read_all = (config.read_documents(file, [], shared=True) for file in layout.read_state(root, folder))
+            read_all = (config.read_documents(file, [], shared=True) for file in layout.read_state(layers, folder))
             if not any(found.documents for found in read_all):
                 message = f"the folder `{folder}` has no manifests; run `jobgen capture`, which writes them"
                 missing = report_folder(self._tracer.traced_project(), folder, message)
@@ -384,12 +384,12 @@ class _ClusterCheck:
         cluster, findings = self._runner.expander.environment.cluster, list[Finding]()
         others = {name: each for part in self._parts for name, each in part.find_others(project, cluster).items()}
         for name, other in others.items():
-            if other.state and layout.find_state(project.root, other.state) is None:
+            if other.state and layout.find_state(project.layers, other.state) is None:
                 missing = report_missing_folder(self._tracer.traced_project(), other.state)
                 findings.append(missing._replace(env=self._runner.name))
             elif other.state:
-                read = partial(_read_untraced, project.root, other.state)
-                version = digest_files(list(layout.read_state(project.root, other.state)))
+                read = partial(_read_untraced, project.layers, other.state)
+                version = digest_files(list(layout.read_state(project.layers, other.state)))
                 objects, faults = self._known.remember(_EXPORTED, other.state, version, compute=read)
                 findings += faults
                 found[name] = other, objects

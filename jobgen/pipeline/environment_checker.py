@@ -130,7 +130,7 @@ class EnvironmentChecker:
             off = project.severities.off
             rules = [rule for rule in (*all_rules(), *self.defects) if rule.name not in off]
             sources = self._read_catalog, self._find_definitions, self._find_config
-            self._checker = Checker(project.root, project.kinds, cluster, rules, self._policy_evaluator(), *sources)
+            self._checker = Checker(project.layers, project.kinds, cluster, rules, self._policy_evaluator(), *sources)
         return self._checker
 
     @cached_property
@@ -141,7 +141,7 @@ class EnvironmentChecker:
             return []
         from jobgen.check.defects import make_rules
 
-        return make_rules(self.runner.project.root, self.runner.project.kinds, cluster)
+        return make_rules(self.runner.project.layers, self.runner.project.kinds, cluster)
 
     def mutate(self, obj: Mapping[str, Node]) -> Mutated:
         """An object with what mutating policies change when its cluster creates it."""
@@ -332,5 +332,5 @@ def complete_catalog(objects: Iterable[Mapping[str, Node]], project: ProjectConf
     # Imported late: most repositories have no state of a cluster.
     from jobgen.check.cluster.exported import read_exported
 
-    exported = list(read_exported(project.root, cluster.state, [])) if cluster.state else ()
+    exported = list(read_exported(project.layers, cluster.state, [])) if cluster.state else ()
     return build_catalog(objects, cluster.gpu_resource, exported)

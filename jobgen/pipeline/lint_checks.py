@@ -111,7 +111,7 @@ class LintChecks:
         If the store says that they are valid, they are compiled only if an object has to be checked.
         """
         project = request.project
-        files = tuple(layout.read_shipped_policies(project.root)), tuple(layout.read_own_policies(project.root))
+        files = tuple(layout.read_shipped_policies(project.layers)), tuple(layout.read_own_policies(project.layers))
         kinds = [kind for kind in project.kinds if kind.plural]
         resources = tuple((*str(value_of(kind.api_version)).split("/", 1), kind.plural) for kind in kinds)
         releases = _list_releases(project)
@@ -189,7 +189,7 @@ class LintChecks:
             yield locate(problem, job.file.path, job.start())
             if not is_spec(job.document.data):
                 # A raw manifest is checked by its schema at least.
-                checker = Checker(request.project.root, request.project.kinds, Cluster())
+                checker = Checker(request.project.layers, request.project.kinds, Cluster())
                 from jobgen.pipeline.placed_findings import locate_placed
 
                 obj = job.document.data
@@ -408,7 +408,7 @@ def _mutate(checker: Checker, env: str, job: Job, part: FileResult, rendered: Re
 
 def _find_wrong_defects(project: ProjectConfig) -> tuple[Finding, ...]:
     """What is wrong with the defects that a repository adds."""
-    files = tuple(layout.read_own_defects(project.root))
+    files = tuple(layout.read_own_defects(project.layers))
     if not files:
         return ()
     # Imported late: most repositories add none.
@@ -424,7 +424,7 @@ def _name_failed_policies(findings: list[Finding], project: ProjectConfig) -> No
         return
     from jobgen.pipeline.policies import locate_policies
 
-    places = locate_policies(layout.read_own_policies(project.root))
+    places = locate_policies(layout.read_own_policies(project.layers))
     for number in failed:
         finding = findings[number]
         if finding.rule in places:
@@ -441,7 +441,7 @@ def _name_broken_kinds(findings: list[Finding], project: ProjectConfig) -> None:
         if broken and finding.rule == "invalid-value" and finding.values[:1] == ("framework",) and finding.values[1:]
     }
     declared: dict[str, Location] = {}
-    for file in layout.read_kinds(project.root) if unknown else ():
+    for file in layout.read_kinds(project.layers) if unknown else ():
         for document in config.read_traced(file) if file.path in broken and not file.finding else ():
             names = document.data.get("frameworks") if isinstance(document.data, dict) else None
             for name in names if isinstance(names, dict) else ():

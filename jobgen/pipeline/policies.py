@@ -22,8 +22,8 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.locate import locate
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
+from jobgen.repo.layout import Layers
 from jobgen.repo.shipped import read_ready
 
 _UNPAIRED = frozenset(("binding-without-policy", "policy-without-binding"))
@@ -50,10 +50,10 @@ class PolicyFiles(NamedTuple):
                 yield finding
 
 
-def load_policies(root: Folder, *, all_packs: bool = False) -> PolicyFiles:
+def load_policies(layers: Layers, *, all_packs: bool = False) -> PolicyFiles:
     """Load all policies of a repository, with the packs of its settings or all. A policy with an error is left out."""
-    shipped = tuple(layout.read_shipped_policies(root, all_packs=all_packs))
-    return compile_policy_files(shipped, tuple(layout.read_own_policies(root)))
+    shipped = tuple(layout.read_shipped_policies(layers, all_packs=all_packs))
+    return compile_policy_files(shipped, tuple(layout.read_own_policies(layers)))
 
 
 @lru_cache(maxsize=16)
@@ -163,7 +163,7 @@ class ClusterMutations:
 
     def __init__(self, project: ProjectConfig) -> None:
         self._project = project
-        files = layout.read_own_policies(project.root)
+        files = layout.read_own_policies(project.layers)
         self._may_mutate = any(may_mention(file.content, b"MutatingAdmissionPolicy") for file in files)
         self._checkers: dict[str, EnvironmentChecker] = {}
 
@@ -172,11 +172,11 @@ class ClusterMutations:
         if not self._may_mutate:
             return Mutated(obj)
         if env not in self._checkers:
-            root = self._project.root
+            layers = self._project.layers
             # Manifests may be those of an environment that the repository does not have.
             known = env if env in self._project.overlays else ""
             runner = EnvironmentRunner(self._project, known)
-            self._checkers[env] = EnvironmentChecker(runner, lambda: load_policies(root).policies)
+            self._checkers[env] = EnvironmentChecker(runner, lambda: load_policies(layers).policies)
         return self._checkers[env].mutate(obj)
 
 

@@ -15,15 +15,14 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.locate import locate
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder
 from jobgen.schema.shipped_kinds import list_shipped_kinds, name_plural
 
 
-def find_policy_type_findings(root: Folder, project: ProjectConfig) -> Iterator[Finding]:
+def find_policy_type_findings(project: ProjectConfig) -> Iterator[Finding]:
     """The warnings for the policies that come with jobgen and for those of the repository."""
     checker = EnvironmentChecker(EnvironmentRunner(project, "")).checker
     resources = list_resources(project)
-    files = (*layout.read_shipped_policies(root), *layout.read_own_policies(root))
+    files = (*layout.read_shipped_policies(project.layers), *layout.read_own_policies(project.layers))
     for document in read_policy_documents(files):
         # One that is not valid has its own findings.
         if is_policy(document) and value_of(document["kind"]) == POLICY and parse_policy(document, []):

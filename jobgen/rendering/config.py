@@ -24,6 +24,7 @@ from jobgen.rendering.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import File
+from jobgen.repo.layout import Layers, own_layers
 from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS
 from jobgen.repo.shipped import BUILT_IN, find_shipped, read_ready
 from jobgen.reports.narrowing import Narrowing
@@ -48,7 +49,8 @@ from jobgen.yamlio.read import Source, YamlDocument, read, read_shared
 class ProjectConfig(NamedTuple):
     """Kinds, overlays and settings of a repository, with or without locations."""
 
-    root: Folder
+    layers: Layers
+    """Where it was loaded from."""
     kinds: tuple[Kind, ...]
     overlays: dict[str, Overlay]
     settings: ValidFields
@@ -59,7 +61,7 @@ class ProjectConfig(NamedTuple):
     as_written: bool = False
     """True if manifests are checked as they are, because they are not in jobs/."""
     teams: Teams = Teams()
-    layers: str = ""
+    digest: str = ""
     """The digest of the files that it was loaded from, if it is known."""
     date: str = ""
     """The date by which entries of the settings expire; empty if none does, or if there is no commit."""
@@ -73,6 +75,11 @@ class ProjectConfig(NamedTuple):
     """The overlays of the revision that judges this one, if another does."""
     versions: Mapping[str, str] = MappingProxyType({})
     """Versions of components that count in place of those that are declared."""
+
+    @property
+    def root(self) -> Folder:
+        """The repository."""
+        return self.layers.root
 
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
@@ -166,30 +173,35 @@ LEFT_OUT, FILLED = "left out", "filled"
 """How overlays with errors are mended: without their faulty values, or with placeholders for them."""
 
 
-def load(root: Folder, *, traced: bool = False, today: str = "", mended: str = "") -> ProjectConfig:
+def load_own(root: Folder) -> ProjectConfig:
+    """Load the configuration of a repository that no other revision judges."""
+    return load(own_layers(root))
+
+
+def load(layers: Layers, *, traced: bool = False, today: str = "", mended: str = "") -> ProjectConfig:
     """Load the configuration of a repository. Errors become findings, and what has one is left out.
 
     With `mended`, overlays are read without their faulty values, or with placeholders: they are checked, and never
     rendered. Errors in these values are no findings then.
     """
-    loader, judge = _Loader(root, traced=traced, mended=mended), layout.find_judge(root)
+    loader, judging = _Loader(layers, traced=traced, mended=mended), layers.judging
     overlays = loader.load_overlays()
-    judging = _Loader(judge, traced=traced).load_overlays() if judge is not None else {}
+    judges = _Loader(judging, traced=traced).load_overlays() if judging is not None else {}
     read_settings = loader.load_settings(overlays)
     settings = read_settings or {}
     runtimes = loader.load_runtimes()
     teams = loader.load_teams(settings, overlays)
     # Reading the date starts Git.
-    date = (today or read_date(root)) if next(list_expiring(settings), None) else ""
-    project = ProjectConfig(root, loader.kinds, overlays, settings, tuple(loader.findings), runtimes, today)
+    date = (today or read_date(layers.root)) if next(list_expiring(settings), None) else ""
+    project = ProjectConfig(layers, loader.kinds, overlays, settings, tuple(loader.findings), runtimes, today)
     return project._replace(teams=teams, date=date)._replace(
-        mended=mended, has_gaps=loader.has_gaps, has_settings=read_settings is not None, judging=judging
+        mended=mended, has_gaps=loader.has_gaps, has_settings=read_settings is not None, judging=judges
     )
 
 
-def load_frameworks(root: Folder) -> Frameworks:
+def load_frameworks(layers: Layers) -> Frameworks:
     """Load the frameworks that the kinds of a repository declare."""
-    return _Loader(root, traced=False).frameworks
+    return _Loader(layers, traced=False).frameworks
 
 
 def read_valid_documents(
@@ -359,12 +371,14 @@ def _list_described(kinds: Iterable[Kind]) -> DescribedKinds:
 class _Loader:
     """Loads the parts of a repository, and collects what is wrong with them."""
 
-    def __init__(self, root: Folder, *, traced: bool, mended: str = "") -> None:
-        self.root = root
+    def __init__(self, layers: Layers, *, traced: bool, mended: str = "") -> None:
+        self.layers = layers
         self.traced = traced
         self.mended = mended
         self.has_gaps = False
-        self.kinds, found = _parse_kinds(tuple(layout.read_kinds(root)), layout.list_added_kinds(root), traced=traced)
+        self.kinds, found = _parse_kinds(
+            tuple(layout.read_kinds(layers)), layout.list_added_kinds(layers), traced=traced
+        )
         self.findings = list(found)
 
     @property
@@ -408,7 +422,7 @@ class _Loader:
 
     def load_overlays(self) -> dict[str, Overlay]:
         found: dict[str, list[ValidFields]] = {}
-        for name, file in layout.read_overlays(self.root):
+        for name, file in layout.read_overlays(self.layers):
             if not name:
                 message = "an overlay needs its own folder; move the file to overlays/<environment>/"
                 self.findings.append(file.finding or locate(Problem("misplaced-overlay", message), file.path))
@@ -426,7 +440,7 @@ class _Loader:
     def load_runtimes(self) -> dict[str, ValidFields]:
         """The runtimes by name; one that has an error is left out."""
         found: dict[str, ValidFields] = {}
-        for file in layout.read_runtimes(self.root):
+        for file in layout.read_runtimes(self.layers):
             # Imported late, as all that most repositories do not have.
             from jobgen.rendering.runtimes import find_runtime_error
 
@@ -446,7 +460,7 @@ class _Loader:
         """The teams, in teams/ and in the settings."""
         found = [parse_team(str(name), spec, SETTINGS) for name, spec in settings.get("teams", {}).items()]
         unreadable: list[Finding] = []
-        for file in layout.read_teams(self.root):
+        for file in layout.read_teams(self.layers):
             name = file.path.rpartition("/")[2].rpartition(".")[0]
             before = len(self.findings)
             documents = self._read(file, "team")
@@ -474,7 +488,7 @@ class _Loader:
 
     def load_settings(self, overlays: Mapping[str, Overlay]) -> ValidFields | None:
         """The settings, without what has an error; None if they cannot be read. All errors are shown at once."""
-        file = layout.read_settings(self.root)
+        file = layout.read_settings(self.layers)
         if file is None:
             return {}
         known = len(self.findings)
@@ -488,9 +502,9 @@ class _Loader:
         settings: ValidFields | None = dict(documents[0]) if documents else {}
         if len(self.findings) > known:
             settings = None if file.finding else self._mend_settings(read_traced_source(file), overlays)
-        if settings and "environments" in settings and layout.find_judge(self.root) is not None:
+        if settings and "environments" in settings and self.layers.judge is not None:
             # Environments that a change adds are checked too.
-            own = layout.read_own_setting(self.root, "environments")
+            own = layout.read_own_setting(self.layers.root, "environments")
             listed = (*settings["environments"], *(each for each in as_list(own) if isinstance(each, str)))
             names = [name for name in dict.fromkeys(map(value_of, listed)) if name in overlays]
             settings = {**settings, "environments": names}
@@ -503,11 +517,11 @@ class _Loader:
             message = f"`{tree}` holds sources; declare the folder that `jobgen render -o` writes"
             yield Problem("invalid-value", message, data["rendered"])
         # A change may remove an environment that the settings of its base name.
-        is_old = layout.find_judge(self.root) is not None
+        is_old = self.layers.judge is not None
         # Imported late: folders without settings have no such errors.
         from jobgen.rendering.settings_errors import find_unknown_names
 
-        for problem in find_unknown_names(data, self.root, overlays):
+        for problem in find_unknown_names(data, self.layers, overlays):
             if not (is_old and problem.rule == "unknown-overlay"):
                 yield problem
 
@@ -518,10 +532,10 @@ class _Loader:
         """
         from jobgen.rendering.settings_errors import FIELD, find_version_problem
 
-        if layout.find_judge(self.root) is not None:
-            own = layout.read_own_setting(self.root, FIELD)
+        if self.layers.judge is not None:
+            own = layout.read_own_setting(self.layers.root, FIELD)
             data = {} if own is None else {FIELD: own}
-        yield from () if isinstance(self.root, CommitPath) else find_version_problem(data)
+        yield from () if isinstance(self.layers.root, CommitPath) else find_version_problem(data)
 
     def _mend_settings(self, source: Source, overlays: Mapping[str, Overlay]) -> ValidFields | None:
         """Return settings without their faulty values, or without fields that hold one; None if they tell nothing."""

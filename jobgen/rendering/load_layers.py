@@ -16,7 +16,8 @@ from jobgen.rendering.redact_results import redact_shared
 from jobgen.rendering.run_values import LoadedLayers, RunRequest
 from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
-from jobgen.repo.commit import CommitPath, Folder, read_date
+from jobgen.repo.commit import CommitPath, read_date
+from jobgen.repo.layout import Layers
 from jobgen.reports.suppress import HIDING_RULES
 
 _PROJECT: Query[ProjectConfig] = Query("project")
@@ -24,50 +25,50 @@ _TRACER: Query[Tracer] = Query("tracer")
 _LAYERS: Query[LoadedLayers] = Query("layers")
 
 
-def digest_layers(root: Folder) -> str:
+def digest_layers(layers: Layers) -> str:
     """Return the digest of everything but jobs that a run depends on."""
-    digests = ((file.path, repr(file.finding), digest_bytes(file.content)) for file in layout.read_inputs(root))
+    digests = ((file.path, repr(file.finding), digest_bytes(file.content)) for file in layout.read_inputs(layers))
     return digest_bytes(repr(list(digests)).encode("utf-8", "surrogatepass"))
 
 
-def load_project(store: Store | None, root: Folder, today: str = "", mended: str = "") -> ProjectConfig:
+def load_project(store: Store | None, layers: Layers, today: str = "", mended: str = "") -> ProjectConfig:
     """Load the layers of a repository, or take those of a revision or a run with the same content."""
     if store is None:
-        return config.load(root, today=today, mended=mended)
-    layers = f"{digest_layers(root)} {mended}".rstrip()
+        return config.load(layers, today=today, mended=mended)
+    digest = f"{digest_layers(layers)} {mended}".rstrip()
 
     def load() -> ProjectConfig:
-        return config.load(root, today=today, mended=mended)._replace(layers=layers)
+        return config.load(layers, today=today, mended=mended)._replace(digest=digest)
 
-    project = store.remember(_PROJECT, _name_reader(root), layers, load)
-    if project.root == root and project.today == today:
+    project = store.remember(_PROJECT, _name_reader(layers), digest, load)
+    if project.layers == layers and project.today == today:
         return project
-    date = (today or read_date(root)) if project.date else ""
-    return project._replace(root=root, today=today, date=date)
+    date = (today or read_date(layers.root)) if project.date else ""
+    return project._replace(layers=layers, today=today, date=date)
 
 
-def _name_reader(root: Folder) -> str:
+def _name_reader(layers: Layers) -> str:
     """Return how a folder is read: what is an error in its settings depends on it, though the layers are equal."""
-    return repr((isinstance(root, CommitPath), layout.find_judge(root) is not None))
+    return repr((isinstance(layers.root, CommitPath), layers.judge is not None))
 
 
 def make_tracer(store: Store | None, project: ProjectConfig) -> Tracer:
     """Return a tracer. Those of revisions with the same layers read these once."""
-    if store is None or not project.layers:
+    if store is None or not project.digest:
         return Tracer(project)
-    same = store.remember(_TRACER, _name_reader(project.root), project.layers, lambda: Tracer(project))
+    same = store.remember(_TRACER, _name_reader(project.layers), project.digest, lambda: Tracer(project))
     return same if same.project is project else Tracer(project, same)
 
 
 def load_layers(request: RunRequest) -> LoadedLayers:
     """Return the environments of a run, or those of a run with the same layers."""
     project, store = request.project, request.store
-    if store is None or not project.layers or request.files.are_loose:
+    if store is None or not project.digest or request.files.are_loose:
         loaded = _load(request)
     else:
-        where = str(project.root), _name_reader(project.root)
+        where = str(project.root), _name_reader(project.layers)
         key = repr((where, project.today, project.date, project.as_written, request.environments, request.task))
-        loaded = store.remember(_LAYERS, key, project.layers, lambda: _load(request))
+        loaded = store.remember(_LAYERS, key, project.digest, lambda: _load(request))
     RUN.reset()
     loaded.stage.forget_shared()
     return loaded

@@ -33,7 +33,7 @@ def redact_results(
     layers = _read_layers(project)
     if any(found.location.file.startswith(f"{layout.POLICIES}/") for _, part in faulty for found in part.findings):
         # A value may be that of a mutating policy.
-        layers += layout.read_own_policies(project.root)
+        layers += layout.read_own_policies(project.layers)
     for entry, part in faulty:
         if entry.build is None:
             file = read_file(entry)
@@ -78,6 +78,6 @@ def find_layer_secrets(project: ProjectConfig) -> frozenset[str]:
 
 def _read_layers(project: ProjectConfig) -> list[File]:
     """The files whose values may be in findings about jobs."""
-    overlays = [file for _, file in layout.read_overlays(project.root)] if project.overlays else []
-    teams = list(layout.read_teams(project.root)) if project.teams.all else []
+    overlays = [file for _, file in layout.read_overlays(project.layers)] if project.overlays else []
+    teams = list(layout.read_teams(project.layers)) if project.teams.all else []
     return overlays + teams

@@ -170,7 +170,7 @@ class ResultInputs:
 
     def find_contents(self) -> dict[str, str]:
         """Return the digests of all files, by path, and of the layers, under an empty path."""
-        return {"": self._project.layers} | {
+        return {"": self._project.digest} | {
             entry.path: self.digest(_FILE, name) for name, entry in self._entries.items()
         }
 
@@ -181,16 +181,16 @@ class ResultInputs:
     @cached_property
     def _texts(self) -> dict[str, bytes]:
         """The texts of overlays and settings, of which environments are composed."""
-        root = self._project.root
-        settings = layout.read_settings(root)
-        files = [*(file for _, file in layout.read_overlays(root)), *([settings] if settings else ())]
+        layers = self._project.layers
+        settings = layout.read_settings(layers)
+        files = [*(file for _, file in layout.read_overlays(layers)), *([settings] if settings else ())]
         return {file.path: file.content for file in files}
 
     def _digest_common(self, _: str) -> str:
         """Return a digest of what every result depends on: all layers but overlays, and what settings say of rules."""
         project = self._project
-        files = layout.read_layer_folders(project.root, [top for top in LAYER_FOLDERS if top != "overlays"])
-        packs = layout.read_packs(layout.read_settings(project.root))
+        files = layout.read_layer_folders(project.layers, [top for top in LAYER_FOLDERS if top != "overlays"])
+        packs = layout.read_packs(layout.read_settings(project.layers))
         said = repr((sorted(project.severities.off), packs, project.teams, project.as_written))
         return digest_bytes(digest_files(files) + said.encode("utf-8", "surrogatepass"))
 
@@ -251,7 +251,7 @@ class ResultInputs:
         """Return the digest of the exported state of clusters."""
         folders = sorted({runner.expander.environment.cluster.state for runner in self._runners.values()} - {""})
         return digest_files(
-            file for folder in folders for file in layout.read_state(self._project.root, folder)
+            file for folder in folders for file in layout.read_state(self._project.layers, folder)
         ).decode()
 
 

@@ -203,7 +203,7 @@ def _find_across(files: FileResults) -> list[Finding]:
     versions = [(name, [row.reads for row in rows]) for name, rows in files.rows.items()]
     rules = sorted(request.same.rules) if request.same.files else None
     project, are_loose = request.project, request.files.are_loose
-    read = (versions, layers.environments, project.layers, files.inputs.digest_shared(), are_loose, rules)
+    read = (versions, layers.environments, project.digest, files.inputs.digest_shared(), are_loose, rules)
     return request.store.remember(query, request.make_scope(layers.stage), digest_value(read), find)
 
 

@@ -15,7 +15,7 @@ from jobgen.model.finding import FixStep, Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import NO_FIX, suggest_name, suggest_value
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder
+from jobgen.repo.layout import Layers
 from jobgen.reports.narrowing import describe_unknown
 from jobgen.spec.overlay import Overlay
 
@@ -23,7 +23,7 @@ FIELD = "required-version"
 _CONDITION = lazy_pattern(r"\s*(==|!=|>=|<=|~=|>|<)\s*(\d{1,6}(?:\.\d{1,6}){0,3})(\.\*)?\s*", re.ASCII)
 
 
-def find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[str, Overlay]) -> Iterator[Problem]:
+def find_unknown_names(settings: ValidFields, layers: Layers, overlays: Mapping[str, Overlay]) -> Iterator[Problem]:
     """Report environments and rules in the settings that do not exist, and rules that are set by two names.
 
     The settings may have errors, so entries of other types are left to the schema.
@@ -40,8 +40,8 @@ def find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[st
             yield Problem("unknown-overlay", message, node, fix_steps=fix_steps, safe=safe)
     entries = [entry for entry in as_list(settings.get("exceptions")) if isinstance(entry, dict)]
     excepted = [entry["rule"] for entry in entries if isinstance(value_of(entry.get("rule")), str)]
-    yield from _find_unknown_rules(root, (*rules, *mandatory, *excepted))
-    yield from _find_unselectable(settings, root)
+    yield from _find_unknown_rules(layers, (*rules, *mandatory, *excepted))
+    yield from _find_unselectable(settings, layers)
     for node in excepted:
         rule = canonical_rule_name(str(value_of(node)))
         if rule in UNCHECKED_RULES or rule in ENTRY_RULES:
@@ -58,14 +58,14 @@ def find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[st
         seen.add(current)
 
 
-def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Problem]:
+def _find_unknown_rules(layers: Layers, named: tuple[Any, ...]) -> Iterator[Problem]:
     if not named:
         return
     # Imported late: most repositories name no rule.
     from jobgen.model.meant import find_meant
     from jobgen.repo.known_rules import list_known_rules
 
-    known = list_known_rules(root)
+    known = list_known_rules(layers)
     for node in named:
         name = str(value_of(node))
         if canonical_rule_name(name) not in known:
@@ -83,7 +83,7 @@ def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Proble
             yield Problem("unknown-rule", message, node, fix_steps=steps, safe=safe)
 
 
-def _find_unselectable(settings: ValidFields, root: Folder) -> Iterator[Problem]:
+def _find_unselectable(settings: ValidFields, layers: Layers) -> Iterator[Problem]:
     """Report names in `select` and `ignore` that no rule, category or preset has."""
     for field in ("select", "ignore"):
         named = [node for node in as_list(settings.get(field)) if isinstance(value_of(node), str)]
@@ -92,7 +92,7 @@ def _find_unselectable(settings: ValidFields, root: Folder) -> Iterator[Problem]
         # Imported late: most repositories select nothing.
         from jobgen.repo.known_rules import list_known_rules
 
-        known = list_known_rules(root)
+        known = list_known_rules(layers)
         for node in named:
             if wrong := describe_unknown(value_of(node), known, presets=field == "select"):
                 yield Problem("unknown-rule", wrong, node)

@@ -162,8 +162,8 @@ class Tracer:
             if self._same_layers:
                 marked = self._same_layers.traced_project()
             else:
-                marked = config.load(project.root, traced=True, today=project.today, mended=project.mended)
-            same = ("root", "today", "date", "as_written", "versions")
+                marked = config.load(project.layers, traced=True, today=project.today, mended=project.mended)
+            same = ("layers", "today", "date", "as_written", "versions")
             self._marked = marked._replace(**{name: getattr(project, name) for name in same})
         return self._marked
 

@@ -21,7 +21,7 @@ def list_changed_files(root: Path, commit: str) -> list[str]:
     Git is not asked for its status, because that can run programs of its settings.
     """
     with open_commit(root, commit) as committed:
-        files = chain(map(read_file, layout.find_jobs(root)), layout.read_layers(root))
+        files = chain(map(read_file, layout.find_jobs(root)), layout.read_layers(layout.own_layers(root)))
         found = {file.path for file in files if _is_changed(file, committed)}
         for top in SOURCE_FOLDERS:
             listed = (path for path, entry in (committed / top).walk() if entry.is_file)

@@ -12,8 +12,8 @@ from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.features import HOME, list_rule_modules
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
+from jobgen.repo.layout import Layers
 from jobgen.repo.shipped import find_shipped
 from jobgen.yamlio.read import read
 
@@ -22,14 +22,14 @@ _DEFECT_NAME = lazy_pattern(rb"\n    - name: (\S+)(?=\n)")
 VALIDATING, MUTATING = "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"
 
 
-def list_known_rules(root: Folder | None) -> list[str]:
+def list_known_rules(layers: Layers | None) -> list[str]:
     """The names of all policies and rules: policies by name, then rules by category and name."""
     categories = {name: category for name, category, *_ in BUILTIN_RULES}
     categories |= dict.fromkeys(POD_RULES, "pod")
     categories |= _find_rules()
-    documents = read_policy_files(root)
+    documents = read_policy_files(layers)
     policies = sorted(name_policy(each) for each in documents if each.get("kind") in (VALIDATING, MUTATING))
-    defects = sorted(list_defect_names(root))
+    defects = sorted(list_defect_names(layers))
     return list(dict.fromkeys((*policies, *defects, *sorted(categories, key=lambda name: (categories[name], name)))))
 
 
@@ -44,11 +44,11 @@ def _find_rules() -> dict[str, str]:
     return found
 
 
-def list_defect_names(root: Folder | None) -> Iterator[str]:
+def list_defect_names(layers: Layers | None) -> Iterator[str]:
     """The names of the defects that come with jobgen, and of those of a repository if there is one."""
     for file in layout.read_shipped_defects():
         yield from _find_defect_names(file.content)
-    for file in layout.read_own_defects(root) if root else ():
+    for file in layout.read_own_defects(layers) if layers else ():
         for document in _read_documents(file.content, file.path):
             spec = document.get("spec")
             listed = spec.get("defects") if isinstance(spec, dict) else None
@@ -62,10 +62,10 @@ def _find_defect_names(content: bytes) -> list[str]:
     return [name.decode() for name in _DEFECT_NAME.findall(content)]
 
 
-def read_policy_files(root: Folder | None) -> Iterator[Mapping[str, Any]]:
+def read_policy_files(layers: Layers | None) -> Iterator[Mapping[str, Any]]:
     """Read the policies that come with jobgen, and those of a repository if there is one, with what they need."""
-    home = root or find_shipped("policies").parent
-    for file in (*layout.read_shipped_policies(home), *layout.read_own_policies(home)):
+    layers = layers or layout.own_layers(find_shipped("policies").parent)
+    for file in (*layout.read_shipped_policies(layers), *layout.read_own_policies(layers)):
         yield from read_policy_file(file)
 
 

@@ -6,8 +6,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -126,52 +124,46 @@ def list_starter_frameworks() -> list[str]:
     return [os.path.basename(entry.path).removesuffix(".yaml") for entry in find_jobs(find_shipped("starter"))]
 
 
-class _Judge(NamedTuple):
-    """A repository, and the revision of it that decides what is checked, and who may do what."""
+class Layers(NamedTuple):
+    """Where the layers of a repository are read from: itself, and the revision of it that decides what is checked.
+
+    That is whose settings, teams, policies, schemas and captured states count. A policy or a schema that only the
+    repository has counts too, unless it replaces one that jobgen ships.
+    """
 
     root: Folder
-    base: CommitPath | None
+    judge: CommitPath | None
+    """None if its own count."""
+
+    @property
+    def judging(self) -> Layers | None:
+        """The layers of the revision that decides, which nothing judges."""
+        return Layers(self.judge, None) if self.judge is not None else None
 
 
-_judge: ContextVar[_Judge | None] = ContextVar("judge", default=None)
+def own_layers(root: Folder) -> Layers:
+    """Return the layers of a folder or a commit that no other revision judges."""
+    return Layers(root, None)
+
+
 _JUDGING_FOLDERS = frozenset(("defects", "policies", "schemas", "teams"))
 _BESIDE = "beside:"
 """The beginning of the path of a file that is an input beside one with the same path."""
 
 
-@contextmanager
-def judged_by(root: Folder, base: CommitPath | None) -> Iterator[None]:
-    """Read the settings, teams, policies, schemas and captured states of a repository from another revision of it.
-
-    Without a revision, its own count.
-
-    A policy or a schema that only the repository has counts too, unless it replaces one that jobgen ships.
-    """
-    token = _judge.set(_Judge(root, base))
-    try:
-        yield
-    finally:
-        _judge.reset(token)
-
-
-def find_judge(root: Folder) -> CommitPath | None:
-    """Return the revision that judges a repository; None if it is judged by itself."""
-    judge = _judge.get()
-    return judge.base if judge is not None and judge.root == root else None
-
-
-def _walk_layers(root: Folder, top: str, suffixes: tuple[str, ...] = MANIFEST_SUFFIXES) -> Iterator[FileEntry]:
+def _walk_layers(layers: Layers, top: str, suffixes: tuple[str, ...] = MANIFEST_SUFFIXES) -> Iterator[FileEntry]:
     """Find the files of a folder of layers, if it is one of jobgen's."""
+    root = layers.root
     # Most repositories have two of the folders: who owns the others is not asked.
     is_there = isinstance(root, CommitPath) or exists_itself(os.path.join(root, top))
     found = walk_files(root, top, suffixes) if is_there and (holds_layers(root, top) or is_home(root)) else iter(())
-    base = find_judge(root) if top in _JUDGING_FOLDERS else None
-    if base is None:
+    judging = layers.judging if top in _JUDGING_FOLDERS else None
+    if judging is None:
         return found
     # Imported late: most runs have no judge.
     from jobgen.repo.policy_kinds import only_validates
 
-    kept = {entry.path: entry for entry in _walk_layers(base, top, suffixes)}
+    kept = {entry.path: entry for entry in _walk_layers(judging, top, suffixes)}
     added = {} if top == "teams" else {entry.path: entry for entry in found if entry.path not in kept}
     for path, entry in added.items():
         is_stricter = not replaces_shipped(path) and (top != POLICIES or only_validates(read_file(entry).content))
@@ -186,86 +178,85 @@ def replaces_shipped(path: str) -> bool:
     return inside != path and any((home / each).is_file() for each in shipped)
 
 
-def read_overlays(root: Folder) -> Iterator[tuple[str, File]]:
+def read_overlays(layers: Layers) -> Iterator[tuple[str, File]]:
     """Read all files of overlays/<env>/; yield the name of the environment with each."""
-    for entry in _walk_layers(root, "overlays"):
+    for entry in _walk_layers(layers, "overlays"):
         parts = entry.path.split("/")
         yield (parts[1] if len(parts) > 2 else ""), read_file(entry)
 
 
-def read_runtimes(root: Folder) -> Iterator[File]:
+def read_runtimes(layers: Layers) -> Iterator[File]:
     """Read the runtimes of TrainJobs, in runtimes/."""
-    return map(read_file, _walk_layers(root, "runtimes"))
+    return map(read_file, _walk_layers(layers, "runtimes"))
 
 
-def read_teams(root: Folder) -> Iterator[File]:
+def read_teams(layers: Layers) -> Iterator[File]:
     """Read the teams, in teams/."""
-    return map(read_file, _walk_layers(root, "teams"))
+    return map(read_file, _walk_layers(layers, "teams"))
 
 
-def read_kinds(root: Folder) -> Iterator[File]:
+def read_kinds(layers: Layers) -> Iterator[File]:
     """Read the kind descriptions: the shipped ones, then those of the repository, which override them."""
-    added = list_added_kinds(root)
-    own = list(read_own_kinds(root))
+    added = list_added_kinds(layers)
+    own = list(read_own_kinds(layers))
     # Those that only the repository has come first: they describe no kind that others describe.
     yield from (file for file in own if file.path in added)
-    if find_shipped("schemas").parent != root:
+    if find_shipped("schemas").parent != layers.root:
         yield from read_shipped_kinds()
     yield from (file for file in own if file.path not in added)
 
 
-def list_added_kinds(root: Folder) -> frozenset[str]:
+def list_added_kinds(layers: Layers) -> frozenset[str]:
     """Return the paths of the kind descriptions that a repository has, and the revision that judges it has not."""
-    base = find_judge(root)
-    if base is None:
+    judging = layers.judging
+    if judging is None:
         return frozenset()
-    return frozenset(file.path for file in read_own_kinds(root)) - {file.path for file in read_own_kinds(base)}
+    return frozenset(file.path for file in read_own_kinds(layers)) - {file.path for file in read_own_kinds(judging)}
 
 
-def read_own_kinds(root: Folder) -> Iterator[File]:
+def read_own_kinds(layers: Layers) -> Iterator[File]:
     """Read the kind descriptions of a repository, each in the folder of its group."""
-    for entry in _walk_layers(root, "schemas", (".yaml", ".yml")):
+    for entry in _walk_layers(layers, "schemas", (".yaml", ".yml")):
         if entry.finding or entry.path.count("/") > 1:
             yield read_file(entry)
 
 
-def read_own_schemas(root: Folder) -> Iterator[tuple[str, File]]:
+def read_own_schemas(layers: Layers) -> Iterator[tuple[str, File]]:
     """Read the JSON Schemas of kinds that a repository has, each with its apiVersion."""
-    if find_shipped("schemas").parent == root:
+    if find_shipped("schemas").parent == layers.root:
         return
-    for entry in _walk_layers(root, "schemas", (".json",)):
+    for entry in _walk_layers(layers, "schemas", (".json",)):
         found = _OWN_SCHEMA.fullmatch(entry.path)
         if found and found["group"] != "jobgen.dev":
             yield f"{found['group']}/{found['version']}", read_file(entry)
 
 
-def read_layers(root: Folder) -> Iterator[File]:
+def read_layers(layers: Layers) -> Iterator[File]:
     """Read all files of a repository that are written by hand, except jobs: overlays, kinds, policies, settings."""
     for top in LAYER_FOLDERS:
-        for entry in _walk_layers(root, top, (".yaml", ".yml")):
+        for entry in _walk_layers(layers, top, (".yaml", ".yml")):
             yield read_file(entry)
-    found = read_settings(root)
+    found = read_settings(layers)
     if found:
         yield found
 
 
-def read_layer_folders(root: Folder, folders: Iterable[str]) -> Iterator[File]:
+def read_layer_folders(layers: Layers, folders: Iterable[str]) -> Iterator[File]:
     """Read the manifests of some folders of layers."""
-    return (read_file(entry) for top in folders for entry in _walk_layers(root, top))
+    return (read_file(entry) for top in folders for entry in _walk_layers(layers, top))
 
 
-def find_state(root: Folder, folder: str) -> Folder | None:
+def find_state(layers: Layers, folder: str) -> Folder | None:
     """Return the revision that the exported state of a cluster is read from: the one that judges, if it has it."""
-    sides = (find_judge(root), root) if folder else ()
+    sides = (layers.judge, layers.root) if folder else ()
     return next((side for side in sides if side is not None and folder_exists(side, folder)), None)
 
 
-def read_state(root: Folder, folder: str) -> Iterator[File]:
+def read_state(layers: Layers, folder: str) -> Iterator[File]:
     """Read the exported state of a cluster: all manifests below a folder of the repository."""
-    found = find_state(root, folder)
-    if found is None:
+    root = find_state(layers, folder)
+    if root is None:
         return
-    root = found
     if isinstance(root, Path) and links_outside(root / folder, root):
         yield read_file(files.report_link_outside(folder))
         return
@@ -285,42 +276,43 @@ def _list_state_folders(content: bytes) -> list[str]:
     return [text.strip("/") for text in texts if ".." not in text and not text.startswith((".", "/"))]
 
 
-def read_inputs(root: Folder) -> Iterator[File]:
+def read_inputs(layers: Layers) -> Iterator[File]:
     """Read the files of the repository, except jobs, that a lint depends on.
 
     Where another revision judges, its overlays and the repository's own settings count as well, unless they are the
     same: so equal layers are equal inputs, whatever revision judges.
     """
-    overlays, judge = list(map(read_file, _walk_layers(root, "overlays"))), find_judge(root)
-    settings, beside = read_settings(root), list[File]()
-    added = list_added_kinds(root)
-    if judge is not None:
+    overlays, judging = list(map(read_file, _walk_layers(layers, "overlays"))), layers.judging
+    settings, beside = read_settings(layers), list[File]()
+    added = list_added_kinds(layers)
+    if judging is not None:
         # The locks, clusters and states of its overlays, and the environments and the version of the own settings.
-        beside += map(read_file, _walk_layers(judge, "overlays"))
+        beside += map(read_file, _walk_layers(judging, "overlays"))
         beside = [] if beside == overlays else beside
-        beside += (file for file in [_read_settings_file(root)] if file and file != settings)
+        beside += (file for file in [_read_settings_file(layers.root)] if file and file != settings)
     for top in LAYER_FOLDERS:
-        yield from overlays if top == "overlays" else map(read_file, _walk_layers(root, top))
+        yield from overlays if top == "overlays" else map(read_file, _walk_layers(layers, top))
     if added:
         # Kind descriptions that are added do not count for the limits of teams.
-        yield from (file._replace(path=f"{_BESIDE}{file.path}") for file in read_own_kinds(root) if file.path in added)
+        yield from (
+            file._replace(path=f"{_BESIDE}{file.path}") for file in read_own_kinds(layers) if file.path in added
+        )
     if settings:
         yield settings
     # Their paths are those of other files.
     yield from (file._replace(path=f"{_BESIDE}{file.path}") for file in beside)
     stating = (*overlays, *beside, *([settings] if settings else ()))
     for folder in sorted({folder for file in stating for folder in _list_state_folders(file.content)}):
-        yield from read_state(root, folder)
+        yield from read_state(layers, folder)
 
 
-def read_schema(root: Folder, name: str) -> File | None:
+def read_schema(layers: Layers, name: str) -> File | None:
     """Read the JSON Schema that a repository has for a kind; the name comes from a manifest, so it is untrusted."""
     if ".." in name or os.path.isabs(name):
         return None
-    path = f"schemas/{name}"
-    base = find_judge(root)
-    if base is not None and (judging := read_schema(base, name)):
-        return judging
+    path, root = f"schemas/{name}", layers.root
+    if layers.judging is not None and (judged := read_schema(layers.judging, name)):
+        return judged
     if isinstance(root, CommitPath):
         is_own = ((root / path).is_file() or (root / path).leads_out()) and holds_layers(root, "schemas")
         return read_file(read_committed(root / path, path, root)) if is_own else None
@@ -329,14 +321,14 @@ def read_schema(root: Folder, name: str) -> File | None:
     return files.read_path(full, path, root) if is_own else None
 
 
-def read_shipped_policies(root: Folder, *, all_packs: bool = False) -> Iterator[File]:
+def read_shipped_policies(layers: Layers, *, all_packs: bool = False) -> Iterator[File]:
     """Read the shipped policies that no file of the repository replaces, with the packs of the settings, or all."""
     home = find_shipped("policies").parent
-    own = {entry.path for entry in _find_policies(root)}
-    mark = (lambda file: file) if is_home(root) else mark_built_in
-    if not is_home(root):
-        yield from (mark(read_file(entry)) for entry in _find_policies(home) if entry.path not in own)
-    folders = _ALL_FOLDERS if all_packs else list_folders(find_packs(root))
+    own = {entry.path for entry in _find_policies(layers)}
+    mark = (lambda file: file) if is_home(layers.root) else mark_built_in
+    if not is_home(layers.root):
+        yield from (mark(read_file(entry)) for entry in _find_policies(own_layers(home)) if entry.path not in own)
+    folders = _ALL_FOLDERS if all_packs else list_folders(find_packs(layers))
     for entry in _find_pack_files(home, folders):
         # A file replaces one of a pack with the same path, or that without the folder of the pack.
         inside = entry.path.removeprefix(FOLDER).partition("/")[2]
@@ -344,9 +336,9 @@ def read_shipped_policies(root: Folder, *, all_packs: bool = False) -> Iterator[
             yield mark(read_file(entry))
 
 
-def find_packs(root: Folder) -> tuple[str, ...]:
+def find_packs(layers: Layers) -> tuple[str, ...]:
     """The packs of policies that the settings of a repository turn on."""
-    return read_packs(read_settings(root))
+    return read_packs(read_settings(layers))
 
 
 def list_pack_policies(pack: str) -> list[str]:
@@ -371,9 +363,9 @@ def _find_pack_files(home: Path, folders: Mapping[str, frozenset[str]]) -> Itera
                 yield entry
 
 
-def read_own_policies(root: Folder) -> Iterator[File]:
+def read_own_policies(layers: Layers) -> Iterator[File]:
     """Read the policies of a repository, with their params and namespaces."""
-    return map(read_file, _find_policies(root))
+    return map(read_file, _find_policies(layers))
 
 
 def read_shipped_defects(components: Iterable[str] | None = None) -> Iterator[File]:
@@ -390,10 +382,11 @@ def _read_shipped_defects(home: Path, path: str) -> File:
     return mark_built_in(files.read_path(os.path.join(home, path), path, home))
 
 
-def read_own_defects(root: Folder) -> Iterator[File]:
+def read_own_defects(layers: Layers) -> Iterator[File]:
     """Read the defects that a repository adds; those of a checkout of jobgen are shipped."""
+    root = layers.root
     if not is_home(root) and not (root / "jobgen/repo/layout.py").is_file():
-        yield from map(read_file, _walk_layers(root, "defects"))
+        yield from map(read_file, _walk_layers(layers, "defects"))
 
 
 def find_policy_tests(root: Folder) -> Iterator[FileEntry]:
@@ -401,7 +394,8 @@ def find_policy_tests(root: Folder) -> Iterator[FileEntry]:
     return walk_files(root, _POLICY_TESTS, MANIFEST_SUFFIXES)
 
 
-def _find_policies(root: Folder) -> Iterator[FileEntry]:
+def _find_policies(layers: Layers) -> Iterator[FileEntry]:
+    root = layers.root
     if isinstance(root, Path) and is_home(root):
         # The shipped policies that are always on: the folders of packs and of tests are not even listed.
         inside, full = os.path.join(os.path.realpath(root), ""), os.path.join(root, POLICIES)
@@ -412,7 +406,7 @@ def _find_policies(root: Folder) -> Iterator[FileEntry]:
     # In a checkout of jobgen, which the jobgen that runs may not come from, packs are not in force either.
     is_checkout = (root / "jobgen/repo/layout.py").is_file()
     others = (f"{_POLICY_TESTS}/", FOLDER) if is_checkout else (f"{_POLICY_TESTS}/",)
-    for entry in _walk_layers(root, POLICIES):
+    for entry in _walk_layers(layers, POLICIES):
         if entry.finding or not entry.path.startswith(others):
             yield entry
 
@@ -422,14 +416,14 @@ def is_home(root: Folder) -> bool:
     return find_shipped("policies").parent == root
 
 
-def read_settings(root: Folder) -> File | None:
+def read_settings(layers: Layers) -> File | None:
     """Read the settings file, if there is one; that of the revision that judges."""
-    return _read_settings_file(find_judge(root) or root)
+    return _read_settings_file(layers.judge or layers.root)
 
 
-def may_declare_tree(root: Folder) -> bool:
+def may_declare_tree(layers: Layers) -> bool:
     """Return True if the settings of a repository, or those of its judge, may declare a rendered tree."""
-    sides = (side for side in (find_judge(root), root) if side is not None)
+    sides = (side for side in (layers.judge, layers.root) if side is not None)
     return any(file is not None and may_mention(file.content, b"rendered") for file in map(_read_settings_file, sides))
 
 

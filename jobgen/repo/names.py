@@ -111,7 +111,7 @@ def _list_objects(document: Any) -> Iterator[tuple[str, str]]:
 
 def _read_settings(root: Path) -> dict[str, Any]:
     """The settings; empty if there are none, or they are broken."""
-    file = layout.read_settings(root)
+    file = layout.read_settings(layout.own_layers(root))
     return next(_read_documents(file.content), {}) if file else {}
 
 

@@ -78,7 +78,9 @@ def find(root: Path, rule: str = RULE) -> list[str]:
 
 
 def load_kinds() -> dict[tuple[str, str], Any]:
-    return {(str(value_of(each.api_version)).rpartition("/")[0], each.name): each for each in config.load(HERE).kinds}
+    return {
+        (str(value_of(each.api_version)).rpartition("/")[0], each.name): each for each in config.load_own(HERE).kinds
+    }
 
 
 def test_every_kind_of_the_default_is_counted_or_has_no_pods() -> None:
@@ -491,13 +493,13 @@ def test_doctor_prints_the_lines_that_a_team_needs(tmp_path: Path) -> None:
     secret = make("v1", "Secret", stringData={})
     write(tmp_path, ACCOUNT, task, JOB, secret)
 
-    project = config.load(tmp_path)
+    project = config.load_own(tmp_path)
     lines = [each["line"] for each in check_teams(project).facts["missingLines"]]
     assert lines == ["kinds: [default, ServiceAccount, TaskRun.tekton.dev]", "pods: {TaskRun.tekton.dev: [...]}"]
     assert all(f"team `t` in jobgen.yaml needs `{each}`" in check_teams(project).found for each in lines)
     # What they say is enough, but for what was refused before.
     write(tmp_path, kinds=["default", "ServiceAccount", "TaskRun.tekton.dev"], pods={"TaskRun.tekton.dev": []})
-    assert check_teams(config.load(tmp_path)).status == "ok"
+    assert check_teams(config.load_own(tmp_path)).status == "ok"
     assert len(find(tmp_path)) == 1
 
 

@@ -10,6 +10,7 @@ from jobgen.check.policy import ClusterFacts, PolicyEvaluator
 from jobgen.k8s.workloads import POD_SETS, list_template_paths
 from jobgen.model.builtin_rules import LIMIT_RULES
 from jobgen.pipeline.policies import load_policies
+from jobgen.repo.layout import own_layers
 
 TEAMS = """\
 teams:
@@ -347,7 +348,7 @@ def test_volume_that_is_reserved_for_a_claim_belongs_to_its_team(tmp_path):
 
 def test_packs_see_the_pods_of_every_kind(tmp_path):
     write(tmp_path, {"jobgen.yaml": "policies: [pss-baseline, kueue]\n"})
-    policies = PolicyEvaluator(load_policies(tmp_path).policies, ClusterFacts())
+    policies = PolicyEvaluator(load_policies(own_layers(tmp_path)).policies, ClusterFacts())
 
     for group, kind in POD_SETS:
         rules = {problem.rule for problem in policies.find_problems(make(group, kind))}
@@ -366,7 +367,7 @@ OTHER_KINDS = {
 @pytest.mark.parametrize("kind", OTHER_KINDS)
 def test_packs_see_the_containers_of_other_controllers(tmp_path, kind):
     write(tmp_path, {"jobgen.yaml": "policies: [pss-baseline, supply-chain]\n"})
-    policies = PolicyEvaluator(load_policies(tmp_path).policies, ClusterFacts())
+    policies = PolicyEvaluator(load_policies(own_layers(tmp_path)).policies, ClusterFacts())
     version, spec, *_ = OTHER_KINDS[kind]
     spec = json.loads(json.dumps(spec).replace("registry.example.com/", "evil.example.org/"))
 
@@ -381,7 +382,7 @@ def test_packs_see_the_containers_of_other_controllers(tmp_path, kind):
 
 def test_packs_see_the_images_of_volumes(tmp_path):
     write(tmp_path, {"jobgen.yaml": "policies: [supply-chain]\n"})
-    policies = PolicyEvaluator(load_policies(tmp_path).policies, ClusterFacts())
+    policies = PolicyEvaluator(load_policies(own_layers(tmp_path)).policies, ClusterFacts())
     volumes = [{"name": "a", "image": {"reference": "evil.example.org/a:latest"}}]
 
     for group, kind in POD_SETS:

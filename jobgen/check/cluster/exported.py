@@ -13,7 +13,7 @@ from jobgen.rendering import config
 from jobgen.rendering.build import split_list
 from jobgen.rendering.locate import locate
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder
+from jobgen.repo.layout import Layers
 
 _LOCATED_KINDS = (
     *(b"ClusterQueue", b"Cohort", b"ResourceFlavor"),
@@ -22,9 +22,9 @@ _LOCATED_KINDS = (
 """Kinds whose objects findings point at."""
 
 
-def read_exported(root: Folder, folder: str, findings: list[Finding]) -> Iterator[Mapping[str, Node]]:
+def read_exported(layers: Layers, folder: str, findings: list[Finding]) -> Iterator[Mapping[str, Node]]:
     """Read the objects of the exported state; those that decide about others have locations."""
-    for file in layout.read_state(root, folder):
+    for file in layout.read_state(layers, folder):
         is_traced = any(kind in file.content for kind in _LOCATED_KINDS)
         for document in config.read_documents(file, findings, traced=is_traced, shared=True).documents:
             for obj in split_list(document.data):

@@ -103,7 +103,7 @@ def _check_repository(directory: Path, root: Path | None) -> list[Check]:
     if root is None:
         found = f"none: there is no {SETTINGS} in {directory.resolve()} or above, and no jobs/ in it"
         return [Check("repository", found, PROBLEM, "jobgen init", {"root": ""})]
-    project = config.load(root)
+    project = config.load_own(root)
     checks: dict[str, Callable[[], Iterable[Check]]] = {
         "settings": lambda: [repository.check_settings(root, project)],
         "required-version": lambda: [repository.check_version(root, project)],

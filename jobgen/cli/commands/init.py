@@ -220,7 +220,7 @@ def _find_fault(directory: Path, choices: Choices) -> str:
     if {"jax", "mxnet"} <= set(choices.frameworks):
         return "no training-operator has both `jax` and `mxnet`; choose one of them"
     if choices.platform:
-        known = list_supported(choices.platform, config.load(find_shipped("starter")).kinds)
+        known = list_supported(choices.platform, config.load_own(find_shipped("starter")).kinds)
         # With MXNet, an older operator is declared, which runs it.
         older = ["mxnet"] if choices.platform == "kubeflow" else []
         unknown = [name for name in choices.frameworks if name not in (*known, *older)]

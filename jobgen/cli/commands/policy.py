@@ -75,18 +75,18 @@ def _check_command(directory: Path) -> Result:
     return check_policies(find_repository(directory))
 
 
-def _load_policies(root: Path, project: ProjectConfig, *, all_packs: bool = False) -> PolicyFiles:
+def _load_policies(project: ProjectConfig, *, all_packs: bool = False) -> PolicyFiles:
     """Load the policies with the errors of the settings, which name the packs."""
-    book = load_policies(root, all_packs=all_packs)
+    book = load_policies(project.layers, all_packs=all_packs)
     errors = [each for each in project.findings if each.location.file == SETTINGS and each.severity is Severity.ERROR]
     return book._replace(findings=(*errors, *book.findings))
 
 
 def check_policies(root: Path) -> Result:
     """Report the errors of policies, and the warnings that the API server writes to their status."""
-    project = config.load(root)
-    book = _load_policies(root, project)
-    findings = [*book.findings, *find_policy_type_findings(root, project)]
+    project = config.load_own(root)
+    book = _load_policies(project)
+    findings = [*book.findings, *find_policy_type_findings(project)]
     failed = any(finding.severity is Severity.ERROR for finding in findings)
     result = pluralize(len(findings), "finding") if findings else "all ok"
     summary = f"{len(book.policies.policies)} policies checked: {result}\n"
@@ -95,8 +95,8 @@ def check_policies(root: Path) -> Result:
 
 def run_cases(root: Path, directory: Path, folder: str | None, format_: str = "text") -> Result:
     """Check every test case with the policies of its folder, and compare the findings with its comments."""
-    project = config.load(root)
-    book = _load_policies(root, project, all_packs=layout.is_home(root))
+    project = config.load_own(root)
+    book = _load_policies(project, all_packs=layout.is_home(root))
     if any(finding.severity is Severity.ERROR for finding in book.findings):
         return error_result(
             ExitCode.INTERNAL_ERROR,
@@ -128,7 +128,7 @@ def run_cases(root: Path, directory: Path, folder: str | None, format_: str = "t
     untested = ""
     if folder is None:
         folders = {PurePosixPath(entry.path).parent.name for entry in entries}
-        own = {file.path for file in layout.read_own_policies(root)}
+        own = {file.path for file in layout.read_own_policies(layout.own_layers(root))}
         validating = {policy.name for policy, _ in book.policies.policies}
         untested = "".join(
             f"{path}: policy `{name}` has no test cases; add some to policies/tests/{name}/\n"
@@ -188,9 +188,9 @@ def _observe(finding: Finding) -> Observed:
 
 def write_page(root: Path) -> Result:
     """The page about all policies that are valid."""
-    project = config.load(root)
-    book = _load_policies(root, project)
-    files = (*layout.read_shipped_policies(root), *layout.read_own_policies(root))
+    project = config.load_own(root)
+    book = _load_policies(project)
+    files = (*layout.read_shipped_policies(project.layers), *layout.read_own_policies(project.layers))
     valid = {policy.name for policy, _ in book.policies.policies}
     valid |= {each.policy.name for each, _ in book.policies.mutating}
     documents: list[PolicyDocument] = []
@@ -209,7 +209,7 @@ def write_page(root: Path) -> Result:
 
 def list_policies(root: Path) -> Result:
     """List every policy with its actions, its file and its resources."""
-    book = _load_policies(root, config.load(root))
+    book = _load_policies(config.load_own(root))
     findings = format_findings(book.findings)
     actions = [
         (policy, ", ".join(dict.fromkeys(_ACTIONS[binding.severity] for binding in bindings)))
@@ -224,7 +224,7 @@ def list_policies(root: Path) -> Result:
         return error_result(ExitCode.NOTHING_TO_DO, "there are no policies", findings)
     failed = any(finding.severity is Severity.ERROR for finding in book.findings)
     code = ExitCode.INTERNAL_ERROR if failed else ExitCode.OK
-    on = layout.find_packs(root)
+    on = layout.find_packs(layout.own_layers(root))
     included = {pack.includes for pack in layout.PACKS if pack.name in on}
     packs: list[tuple[str, ...]] = []
     for pack in layout.PACKS:

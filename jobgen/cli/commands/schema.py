@@ -82,7 +82,7 @@ def _editor_command(directory: Path) -> Result:
 @click.pass_obj
 def _list_command(directory: Path) -> Result:
     """List the known kinds."""
-    return list_kinds(config.load(directory.resolve()))
+    return list_kinds(config.load_own(directory.resolve()))
 
 
 _environment = click.option(
@@ -96,7 +96,7 @@ _environment = click.option(
 
 def _complete_kinds(context: click.Context, _: click.Parameter, __: str) -> list[str]:
     directory = context.find_root().params.get("directory") or "."
-    return sorted({kind.name for kind in config.load(Path(directory).resolve()).kinds})
+    return sorted({kind.name for kind in config.load_own(Path(directory).resolve()).kinds})
 
 
 @command.command("export")
@@ -109,7 +109,7 @@ def _export_command(directory: Path, env: str, folder: str) -> Result:
         return error_result(ExitCode.USAGE, "the name of the folder is empty; write `.` for the current folder")
     if (directory / folder).exists() and not (directory / folder).is_dir():
         return error_result(ExitCode.USAGE, f"`{folder}` is a file; name a folder")
-    project = config.load(directory.resolve())
+    project = config.load_own(directory.resolve())
     return export_schemas(project, directory / folder, _find_cluster(project, env) or Cluster())
 
 
@@ -119,7 +119,7 @@ def _export_command(directory: Path, env: str, folder: str) -> Result:
 @click.pass_obj
 def _print_command(directory: Path, env: str, kind: str) -> Result:
     """Print the JSON Schema of a kind."""
-    project = config.load(directory.resolve())
+    project = config.load_own(directory.resolve())
     return print_schema(project, kind, _find_cluster(project, env))
 
 
@@ -193,8 +193,8 @@ def _build_updated(
     if is_clone:
         return wanted, ()
     # Those of kind descriptions are written by `jobgen schema build`.
-    described = {file.path.rpartition(".")[0] for file in layout.read_own_kinds(root)}
-    paths = (file.path for _, file in layout.read_own_schemas(root))
+    described = {file.path.rpartition(".")[0] for file in layout.read_own_kinds(layout.own_layers(root))}
+    paths = (file.path for _, file in layout.read_own_schemas(layout.own_layers(root)))
     own = {path for path in paths if path.rpartition(".")[0] not in described}
     return {name: text for name, text in wanted.items() if name in own}, own - wanted.keys()
 
@@ -225,7 +225,7 @@ def build(root: Path, *, check: bool) -> Result:
     findings: list[Finding] = []
     shared = read(read_types(), "types.yaml").documents[0].data
     wanted: dict[str, str] = {}
-    for file in layout.read_own_kinds(root):
+    for file in layout.read_own_kinds(layout.own_layers(root)):
         for document in config.read_valid_documents(file, "kind", findings):
             try:
                 schemas = dict(build_schemas(untraced(document), shared)) if "spec" in document else {}
@@ -320,7 +320,7 @@ _SETTINGS = ".vscode/settings.json"
 def editor_files(root: Path) -> dict[str, bytes]:
     """Return the schemas of jobs, overlays and settings, and the editor settings that select them."""
     names = [f"jobgen.dev/{name}_v1.json" for name in _FORMATS]
-    completed = config.complete_schemas(config.load_frameworks(root))
+    completed = config.complete_schemas(config.load_frameworks(layout.own_layers(root)))
     schemas = {
         f"schemas/{name}": (json.dumps(completed[Path(name).name], indent=2, ensure_ascii=False) + "\n").encode()
         for name in names
@@ -350,7 +350,7 @@ def write_editor_files(root: Path) -> Result:
 
 def _list_own_schemas(root: Folder) -> Iterator[tuple[str, str, File]]:
     """Yield the apiVersion, kind and file of the schemas of the repository, imported or built of kind descriptions."""
-    for api_version, file in layout.read_own_schemas(root):
+    for api_version, file in layout.read_own_schemas(layout.own_layers(root)):
         try:
             schema = json.loads(file.content)
         except (ValueError, RecursionError):
@@ -381,9 +381,9 @@ def print_schema(project: ProjectConfig, name: str, cluster: Cluster | None = No
         hint = suggest_or(wanted, [kind for _, kind in known], "`jobgen schema list` lists the kinds")
         return error_result(ExitCode.NOTHING_TO_DO, f"there is no kind `{name}`{hint}")
     api_version, kind = found[0]
-    checker = Checker(project.root, project.kinds, cluster or Cluster())
+    checker = Checker(project.layers, project.kinds, cluster or Cluster())
     manifest = checker.manifest({"apiVersion": api_version, "kind": kind})
-    own = layout.read_schema(project.root, checker.name_schema_file(manifest))
+    own = layout.read_schema(project.layers, checker.name_schema_file(manifest))
     if own is not None and own.finding:
         return error_result(ExitCode.INTERNAL_ERROR, f"the schema `{own.path}` cannot be used: {own.finding.message}")
     if own is not None:

@@ -46,7 +46,7 @@ _OWN_FOLDERS = frozenset("defects jobs overlays policies rendered runtimes schem
 
 def check_settings(root: Path, project: ProjectConfig) -> Check:
     """The settings, and their errors."""
-    if layout.read_settings(root) is None:
+    if layout.read_settings(layout.own_layers(root)) is None:
         found = f"no {SETTINGS}; jobgen works only in this folder"
         return Check("settings", found, NOTE, f"touch {SETTINGS}", {"errors": 0})
     errors = [each for each in _list_errors(project) if each.location.file == SETTINGS and each.rule != _WRONG_VERSION]
@@ -55,7 +55,7 @@ def check_settings(root: Path, project: ProjectConfig) -> Check:
 
 def check_version(root: Path, project: ProjectConfig) -> Check:
     """The version that the settings require, also if they have errors."""
-    file = layout.read_settings(root)
+    file = layout.read_settings(layout.own_layers(root))
     documents = read(file.content, file.path).documents if file and not file.finding else ()
     written: Mapping[str, Any] = next((each.data for each in documents if isinstance(each.data, dict)), {})
     required = value_of(written.get(FIELD))
@@ -108,9 +108,9 @@ def check_jobs(root: Path, project: ProjectConfig) -> Check:
 
 def check_policies(root: Path) -> Check:
     """The policies of the repository, and those of jobgen that are on."""
-    book = load_policies(root)
-    count, own = len(book.policies.policies), sum(1 for _ in layout.read_own_policies(root))
-    packs = list(layout.find_packs(root))
+    book = load_policies(layout.own_layers(root))
+    count, own = len(book.policies.policies), sum(1 for _ in layout.read_own_policies(layout.own_layers(root)))
+    packs = list(layout.find_packs(layout.own_layers(root)))
     facts = {"policies": count, "ownFiles": own, "packs": packs}
     found = f"{count} in force, {pluralize(own, 'own file')}; packs: {_join(packs) or 'none'}"
     errors = [each for each in book.findings if each.severity is Severity.ERROR]
@@ -225,7 +225,7 @@ def check_editor(root: Path) -> Check:
 def _list_errors(project: ProjectConfig) -> list[Finding]:
     if not project.findings:
         return []
-    traced = config.load(project.root, traced=True).findings
+    traced = config.load(project.layers, traced=True).findings
     return redact_shared(project, (finding for finding in traced if finding.severity is Severity.ERROR))
 
 

@@ -233,7 +233,7 @@ def _find_meant(context: Context) -> Iterator[Location]:
     """Yield the policy or overlay that is named, the lines that set the value, and what else has the name."""
     rule, overlay, root = context.find_rule_name(), context.find_overlay_name(), context.workspace.root
     yield from (place for known, place in (list_policies(root) if rule else ()) if known == rule)
-    for known, file in layout.read_overlays(root) if overlay else ():
+    for known, file in layout.read_overlays(layout.own_layers(root)) if overlay else ():
         if known == overlay and file.path != context.file:
             yield Location(file.path)
     if context.ready is not None and context.cursor.text:

@@ -85,7 +85,7 @@ def describe_field(context: Context) -> Iterator[str]:
         return
     # While the settings have errors, the kinds and clusters are those of the newest releases.
     root, ready = pathlib.Path(context.workspace.root), context.ready
-    project = ready.project if ready else config.load(root)
+    project = ready.project if ready else config.load_own(root)
     known = Known(root, project.kinds, project.frameworks, ready.clusters if ready else (Cluster(),))
     document = read_document(cursor, context.file)
     fields = list_fields(find_forms(path[:-1], document, known))

@@ -38,6 +38,7 @@ from jobgen.rendering.result_inputs import name_entry
 from jobgen.rendering.run_values import RunResult
 from jobgen.rendering.trace import Job
 from jobgen.repo.files import File, FileEntry, read_file
+from jobgen.repo.layout import own_layers
 from jobgen.repo.named_paths import read_first
 from jobgen.reports.suppress import Suppression
 
@@ -140,7 +141,7 @@ class WorkspaceLinter:
         """Return True if a file has been changed, added or removed since the last call, as far as its stat says."""
         files = resolve_files(self._request)
         entries = (*files.jobs, *(files.standalone or ()))
-        known = blake2b(digest_layers(files.root or self._request.directory).encode())
+        known = blake2b(digest_layers(files.layers or own_layers(self._request.directory)).encode())
         for entry in entries:
             try:
                 status = os.stat(entry.full)

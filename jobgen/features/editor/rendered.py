@@ -38,7 +38,7 @@ from jobgen.rendering.environment import EnvironmentRunner, Rendered, new_overla
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact import redact_lines
 from jobgen.rendering.trace import Job
-from jobgen.repo import git
+from jobgen.repo import git, layout
 from jobgen.repo.commit import open_commit
 from jobgen.repo.files import FileEntry
 from jobgen.repo.named_paths import read_first
@@ -143,7 +143,7 @@ def render_base(root: Path, file: str, document: int, environment: str) -> BaseT
         if found is None or found.finding:
             return BaseText(name, "")
         try:
-            project = config.load(folder, today=folder.commit.date)
+            project = config.load(layout.own_layers(folder), today=folder.commit.date)
         except JobgenError:
             return BaseText(name, "")
         names = [each for each in project.environments() if not environment or each == environment]

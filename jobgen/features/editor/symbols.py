@@ -205,7 +205,10 @@ def _text(node: Any) -> str:
 
 def list_policies(root: Path) -> Iterator[tuple[str, Location]]:
     """Yield the policies of a repository and those that come with jobgen, each with the location of its name."""
-    for file in (*layout.read_own_policies(root), *layout.read_shipped_policies(root)):
+    for file in (
+        *layout.read_own_policies(layout.own_layers(root)),
+        *layout.read_shipped_policies(layout.own_layers(root)),
+    ):
         yield from _list_policies(file)
 
 

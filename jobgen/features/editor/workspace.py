@@ -151,9 +151,11 @@ class Workspace:
     def load(self) -> Ready:
         """Return settings, overlays, kinds and policies as they are now. If the settings have errors, raise them."""
         with self.reading():
-            digest = digest_layers(self.root)
+            digest = digest_layers(layout.own_layers(self.root))
             if self._ready is None or self._ready.digest != digest:
-                project = config.load(self.root, today=self._today)._replace(as_written=not self.is_repository)
+                project = config.load(layout.own_layers(self.root), today=self._today)._replace(
+                    as_written=not self.is_repository
+                )
                 environments = select_environments(project, ()) if self.is_repository else [""]
                 files = JobFiles(()) if self.is_repository else LooseFiles(())
                 request = RunRequest(project, environments, files, LintTask())
@@ -196,7 +198,7 @@ class Workspace:
         with self.reading():
             if not self.is_repository:
                 entry = find_one(str(self.root), file, MANIFEST_SUFFIXES, any_files=True)
-            elif is_excluded(file, read_patterns(self.root)):
+            elif is_excluded(file, read_patterns(layout.own_layers(self.root))):
                 return ()
             else:
                 entry = layout.find_source(self.root, file)

@@ -326,7 +326,7 @@ def _collect(
     """Collect the jobs and queues of each environment; `change` changes their objects."""
     clusters = {env: config.environment(env, []).cluster for env in environments}
     missing = [each.state for each in clusters.values() if each.state and not folder_exists(config.root, each.state)]
-    traced = load_config(config.root, traced=True) if missing else config
+    traced = load_config(config.layers, traced=True) if missing else config
     findings += (report_missing_folder(traced, folder) for folder in dict.fromkeys(missing))
     return {
         env: collect_environment(

@@ -197,7 +197,7 @@ def _read_captured(
         if f"{resource.plural}.{resource.group.rpartition('/')[0]}" in not_read:
             unread[f"{resource.plural}.{resource.group}"] = _NOT_CAPTURED
     for place in (folder, f"{folder}/.running"):
-        yield from (untraced(each) for each in read_exported(config.root, place, []))
+        yield from (untraced(each) for each in read_exported(config.layers, place, []))
 
 
 def _mask(rendered: Rendered) -> Rendered:

@@ -360,7 +360,7 @@ def _read_quotas(snapshot: Snapshot, env: str, cluster: Cluster) -> ClusterState
     root = snapshot.project.root
     exported: list[Mapping[str, Node]] = []
     if cluster.state and folder_exists(root, cluster.state):
-        exported += read_exported(root, cluster.state, [])
+        exported += read_exported(snapshot.project.layers, cluster.state, [])
     kinds = list_kinds_to_read((), with_references=bool(cluster.complete))
     own = [each.object for each in snapshot.objects if each.env == env and name_object(each.object)[0] in kinds]
     has_quotas = any(name_object(obj)[0] == _QUOTA for obj in (*exported, *own))

@@ -367,12 +367,12 @@ def render_page(changes: ChangeSet, directory: Path, environments: Sequence[str]
     found: Sequence[Finding] = ()
     fixed: Sequence[Finding] = ()
     notes: list[str] = []
-    base = changes.old.project.root
+    base, root = changes.old.project.root, changes.new.project.root
     try:
-        before = _lint_side(changes.old, directory, environments)
+        before = _lint_side(changes.old, directory, environments, None)
         # A change is judged by the settings of its base.
-        with layout.judged_by(changes.new.project.root, base if isinstance(base, CommitPath) else None):
-            after = _lint_side(changes.new, directory, environments)
+        judged = layout.Layers(root, base) if isinstance(base, CommitPath) else None
+        after = _lint_side(changes.new, directory, environments, judged)
         old, new = Side(before, (changes.old.folder,)), Side(after, (changes.new.folder,))
         found, fixed = find_new(new, old), find_new(old, new)
     except JobgenError as error:
@@ -420,12 +420,14 @@ def _assemble(
     return assemble_page(title, encode("changes", {**head, **facts}, tables))
 
 
-def _lint_side(side: Snapshot, directory: Path, environments: Sequence[str]) -> list[Finding]:
+def _lint_side(
+    side: Snapshot, directory: Path, environments: Sequence[str], judged: layout.Layers | None
+) -> list[Finding]:
     envs = [] if side.is_tree else [env for env in environments if env in side.project.overlays]
     if environments and not envs and not side.is_tree:
         return []
     paths = (".",) if side.is_tree else ()
-    request = LintRequest(directory, paths, envs, today=side.project.today)
+    request = LintRequest(directory, paths, envs, today=side.project.today, judged=judged)
     if isinstance(side.folder, CommitPath):
         request = request._replace(committed=side.folder)
     else:

@@ -112,7 +112,7 @@ def build_pages(snapshot: Snapshot, fleet: Fleet, jobs: Sequence[Job], store: St
     chosen = [page for page, count in zip(pages, counts, strict=True) if count <= MAX_MANIFESTS]
     found = complete_lines(
         store or Store(),
-        [_identify_page(page, snapshot.project.layers) for page in chosen],
+        [_identify_page(page, snapshot.project.digest) for page in chosen],
         lambda numbers: _list_all_changes(snapshot, [chosen[number] for number in numbers]),
     )
     specs: dict[str, tuple[Change, ...]] = {}
@@ -149,7 +149,7 @@ def _identify_page(page: _Page, layers: str) -> tuple[str, str]:
 def _list_all_changes(snapshot: Snapshot, pages: Sequence[_Page]) -> list[JobLines]:
     """Return the lines of jobs, in several processes if there are many."""
     # No secret of any overlay may be shown.
-    overlays = layout.read_overlays(snapshot.project.root)
+    overlays = layout.read_overlays(snapshot.project.layers)
     secrets = snapshot.secrets.union(*(find_file_secrets(file.content) for _, file in overlays))
     snapshot.tracer.traced_project()
     return parallel_map(pages, lambda share: [_list_changes(snapshot.tracer, page, secrets) for page in share])
@@ -509,10 +509,12 @@ def _collect_data(
     render: Callable[[], Snapshot]
     render = partial(snapshot_repository, project.root, project.root.name, environments, project.today, store)
     jobs = list(read_jobs(layout.find_jobs(project.root), project.config.kinds, []))
-    entries = list_tree_entries(project.root, project.root) if lacks_jobs(project.root) else None
+    entries = list_tree_entries(project.root, project.root, None) if lacks_jobs(project.root) else None
     if entries is not None:
         # All of it is manifests and charts.
-        render = partial(snapshot_entries, project.root, project.root.name, entries, project.today)
+        render = partial(
+            snapshot_entries, project.root, project.config.layers, project.root.name, entries, project.today
+        )
         tree = render()
         jobs = list(map(tree.job, tree.objects))
     if not jobs and not (empty := render()).failed:
@@ -538,7 +540,7 @@ def _collect_data(
     hiding = [each for each in hiding if each.location.file.startswith("policies/")]
     errors = dict.fromkeys(each for each in (*snapshot.findings, *hiding) if each.severity is Severity.ERROR)
     found, fixed = list(place_findings(fleet, linted.findings, new)), list(place_findings(fleet, gone))
-    return FleetData(fleet, found, fixed, all_docs(project.root), capacity, pages, tuple(errors)), linted
+    return FleetData(fleet, found, fixed, all_docs(project.config.layers), capacity, pages, tuple(errors)), linted
 
 
 def _read_code_owners(root: Path, prefix: str) -> Callable[[str], str]:

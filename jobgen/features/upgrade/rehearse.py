@@ -138,7 +138,7 @@ def rehearse(project: Project, versions: Mapping[str, str], environments: Sequen
 
 def _set_versions(config: ProjectConfig, versions: Mapping[str, str]) -> ProjectConfig:
     # What was read from the store has the declared versions.
-    return config._replace(versions=dict(versions), layers="")
+    return config._replace(versions=dict(versions), digest="")
 
 
 class _Revision:
@@ -469,7 +469,7 @@ def _list_new(root: Path, known: Collection[tuple[object, ...]]) -> list[Finding
 
 def _declare(project: Project, upgrades: Sequence[EnvironmentUpgrade], name: str) -> Iterator[str]:
     """Write the new version of a component where the old one is declared; yield the files."""
-    traced = config.load(project.root, traced=True)
+    traced = config.load(project.config.layers, traced=True)
     blocks: list[Any] = [traced.settings.get("cluster", {})]
     wanted = {change.old: change.new for each in upgrades for change in each.changes if change.component == name}
     blocks += (spec.get("cluster", {}) for overlay in traced.overlays.values() for spec in overlay.specs)

@@ -317,7 +317,7 @@ def _list_default_queues(project: ProjectConfig, cluster: Cluster) -> Iterator[s
     # Imported late: few repositories have suspended jobs of teams.
     from jobgen.check.cluster.exported import read_exported
 
-    for obj in read_exported(project.root, cluster.state, []) if cluster.state else ():
+    for obj in read_exported(project.layers, cluster.state, []) if cluster.state else ():
         if as_text(obj.get("kind")) == "LocalQueue" and as_text(get_path(obj, "metadata", "name")) == DEFAULT_QUEUE:
             yield as_text(get_path(obj, "metadata", "namespace"))
 

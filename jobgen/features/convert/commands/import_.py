@@ -101,7 +101,7 @@ def import_chart(directory: Path, path: str, output: str | None, *, factor: bool
         notes = format_all_notes(left_out, {})
         if not folders:
             return error_result(ExitCode.NOTHING_TO_DO, _NO_MANIFESTS, notes)
-        kinds = config.load(find_root(directory.resolve()) or directory.resolve()).kinds
+        kinds = config.load_own(find_root(directory.resolve()) or directory.resolve()).kinds
         sources = find_sources(scratch, ["."])
         found = list(leave_out_duplicates(collect_manifests(sources.entries, kinds), has_overlays=False))
         if find_environment_folders(sources.list_origins(), found):
@@ -203,7 +203,7 @@ def _find_destination(directory: Path, output: str | None) -> Destination:
     full = (directory / output).resolve() if output else home / "jobs"
     settings = find_settings(full)
     root = settings if isinstance(settings, Path) else home
-    project = config.load(root)
+    project = config.load_own(root)
     if full.is_relative_to(root / "jobs"):
         return Destination(root, project, full.relative_to(root).as_posix())
     return Destination(full, project._replace(overlays={}, settings={}), is_rendered=False)
@@ -270,7 +270,7 @@ def import_environments(directory: Path, texts: Sequence[str], output: str | Non
         return error_result(
             ExitCode.USAGE, f"`{output}` is not in the folder `jobs` of the repository; write `-o jobs`"
         )
-    project = config.load(home)
+    project = config.load_own(home)
     if project.overlays:
         return error_result(ExitCode.USAGE, "the repository has overlays; import environments into a new repository")
     converted = convert_environments(directory, folders, project.kinds)
@@ -289,11 +289,14 @@ def convert_folder(directory: Path, source: str, root: Path) -> Converted:
 
     What an earlier run has written, perhaps not all of it, does not change the result.
     """
-    project = config.load(root)
-    written = {entry.path for entry in layout.find_jobs(root)} | {file.path for _, file in layout.read_overlays(root)}
+    project = config.load_own(root)
+    written = {entry.path for entry in layout.find_jobs(root)} | {
+        file.path for _, file in layout.read_overlays(layout.own_layers(root))
+    }
     if written:
         with open_scratch() as empty:
-            fresh = _convert_folder(directory, source, project._replace(root=empty, overlays={}), empty, root)
+            bare = project._replace(layers=layout.own_layers(empty), overlays={})
+            fresh = _convert_folder(directory, source, bare, empty, root)
         if written <= fresh.files.keys():
             return fresh
     return _convert_folder(directory, source, project, root, root)

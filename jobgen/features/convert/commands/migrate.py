@@ -55,7 +55,7 @@ def migrate_all(
     root: Path, target: str, output: str | None, accepted: Sequence[str] = (), *, write: bool, force: bool
 ) -> Result:
     """Migrate all PyTorchJobs of a repository to TrainJobs."""
-    project = config.load(root)
+    project = config.load_own(root)
     kinds = {kind.name: kind for kind in project.kinds}
     if target not in (TARGET, kinds[TARGET].platform):
         message = f"`--all` migrates a repository to `{kinds[TARGET].platform}`; name the jobs to migrate to `{target}`"
@@ -171,7 +171,7 @@ def _list_lines(migration: RepositoryMigration, proof: RepositoryProof, target: 
 def _complete_targets(context: click.Context, _: click.Parameter, __: str) -> list[str]:
     """Complete a kind or a platform; nothing can be converted to a runtime, which has no framework."""
     directory = context.find_root().params.get("directory") or "."
-    jobs = [kind for kind in config.load(Path(directory).resolve()).kinds if kind.frameworks]
+    jobs = [kind for kind in config.load_own(Path(directory).resolve()).kinds if kind.frameworks]
     return sorted({kind.name for kind in jobs} | {kind.platform for kind in jobs})
 
 
@@ -276,7 +276,7 @@ def migrate_jobs(
 ) -> Result:
     """Convert jobs, by name or by file, to another kind or platform."""
     root = find_root(directory.resolve())
-    project = config.load(root or directory.resolve())
+    project = config.load_own(root or directory.resolve())
     error = _check_arguments(project, target, envs) or _check_output(output, directory, root or directory)
     if error:
         return error

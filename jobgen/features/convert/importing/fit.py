@@ -233,7 +233,7 @@ def _has_names(items: list[Any]) -> bool:
 
 def find_unserved(platform: str, project: ProjectConfig) -> dict[str, Location]:
     """Return the environments that list platforms without this one, and where they list them."""
-    traced = config.load(project.root, traced=True)
+    traced = config.load(project.layers, traced=True)
     found: dict[str, Location] = {}
     for env in project.environments():
         cluster = traced.environment(env, []).cluster

@@ -65,7 +65,7 @@ def prove_files(
     drafts |= {os.path.realpath(root / path): text.encode("utf-8", "surrogateescape") for path, text in files.items()}
     names = {each.name for each in promises}
     with edited(drafts):
-        project = config.load(root)
+        project = config.load_own(root)
         result = render_jobs(project, project.environments(), names.__contains__, RenderTask(deployable=True))
         made = [each for each in result.objects if each.location.file in files]
         selectors = _find_selectors(project)
@@ -97,7 +97,7 @@ def _find_selectors(project: ProjectConfig) -> dict[str, frozenset[str]]:
 
     It is empty if all select every job.
     """
-    traced = config.load(project.root, traced=True)
+    traced = config.load(project.layers, traced=True)
     found: dict[str, frozenset[str]] = {}
     for env in project.environments():
         specs = [spec for name in list_ancestors(env, traced.overlays) for spec in traced.overlays[name].specs]

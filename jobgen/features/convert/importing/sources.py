@@ -19,6 +19,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import FRAGMENT, NOT_JUDGED, TEMPLATE, Taken
 from jobgen.recognize.survey import survey_files
 from jobgen.rendering.redact import find_file_secrets
+from jobgen.repo import layout
 from jobgen.repo.files import OTHER_EXTENSION, Build, Built, FileEntry, is_kustomization, read_file
 from jobgen.repo.git import find_path_from_top
 from jobgen.repo.named_paths import find_files
@@ -91,7 +92,7 @@ def _survey(directory: Path, path: str, within: str) -> Sources:
         FolderTree(top, len([name for name in path_from_git.split("/") if name])),
         [entry for entry in listed if not entry.skipped],
         [entry.path for entry in listed if entry.skipped == OTHER_EXTENSION],
-        read_corrections(root) if root is not None and is_below else (),
+        read_corrections(layout.own_layers(root)) if root is not None and is_below else (),
         os.path.relpath(top.resolve(), root).replace(os.sep, "/") if root is not None and is_below else "",
         path_from_git,
         has_tool=True,

@@ -76,7 +76,7 @@ def list_bound_layers(job: Job, project: ProjectConfig, source: Kind, target: Ki
     """
     if not is_spec(job.document.data):
         return []
-    traced = config.load(project.root, traced=True)
+    traced = config.load(project.layers, traced=True)
     found: list[BoundLayer] = []
     for env in project.environments():
         runner = EnvironmentRunner(traced, env)

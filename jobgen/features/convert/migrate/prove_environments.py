@@ -43,7 +43,7 @@ def open_changed(
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-        yield config.load(folder)
+        yield config.load_own(folder)
 
 
 def _list_files(
@@ -53,7 +53,7 @@ def _list_files(
         for entry in layout.find_sources(project.root, top):
             if not (entry.skipped or entry.finding) and entry.path not in changed:
                 yield entry.path, read_file(entry).content
-    settings = layout.read_settings(project.root)
+    settings = layout.read_settings(project.layers)
     if SETTINGS not in changed:
         yield SETTINGS, settings.content if settings else b""
     yield from ((path, text.encode("utf-8", "surrogateescape")) for path, text in changed.items())
@@ -133,7 +133,7 @@ def list_waiting(project: ProjectConfig, rendered: Iterable[tuple[str, Kind]], k
 
 def suggest_platform(project: ProjectConfig, envs: Sequence[str], platform: str) -> list[str]:
     """Return the lines that say which environments need a platform, and where to add it."""
-    traced = config.load(project.root, traced=True) if any(envs) else project
+    traced = config.load(project.layers, traced=True) if any(envs) else project
     needs: dict[str, list[str]] = {}
     for env in filter(None, envs):
         needs.setdefault(EnvironmentRunner(traced, env).expander.suggest_platforms([platform]), []).append(f"`{env}`")

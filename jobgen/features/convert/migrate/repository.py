@@ -290,7 +290,7 @@ def change_layers(
     notes: list[tuple[str, LayerNote]] = []
     platforms: set[str] = set()
     places: dict[str, int] = {}
-    for overlay, file in layout.read_overlays(project.root):
+    for overlay, file in layout.read_overlays(project.layers):
         if overlay not in others:
             continue
         changed: dict[int, Fields | str] = {}
@@ -379,7 +379,7 @@ def _add_platforms(
     if "" in runners or "platform" in cluster or "platforms" in cluster:
         settings: Fields = untraced(dict(project.settings))
         settings["cluster"] = set_platform(cluster, old, new, is_mixed=any(others.values()))
-        file = layout.read_settings(project.root)
+        file = layout.read_settings(project.layers)
         documents = read_documents(file, []).documents if file else ()
         text = replace_documents(file, {0: settings}) if file and documents else format_document(settings)
         files[SETTINGS] = text
@@ -388,7 +388,7 @@ def _add_platforms(
         chain = list_ancestors(env, project.overlays)
         if env not in others or platforms & set(chain):
             continue
-        for overlay, file in layout.read_overlays(project.root):
+        for overlay, file in layout.read_overlays(project.layers):
             if overlay == env:
                 content = files.get(file.path)
                 current = file._replace(content=content.encode()) if content is not None else file

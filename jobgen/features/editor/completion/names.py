@@ -82,7 +82,7 @@ def _list_layer_names(project: ProjectConfig, states: Iterable[str]) -> Iterator
     for kind in project.kinds:
         # The runtimes that an operator brings are the defaults of its kinds.
         yield from list_names({name: untraced(each.defaults) for name, each in kind.frameworks.items()})
-    for file in (file for folder in states for file in layout.read_state(project.root, folder)):
+    for file in (file for folder in states for file in layout.read_state(project.layers, folder)):
         for document in read_documents(file, [], shared=True).documents:
             for each in split_list(document.data):
                 yield from list_names(each) if isinstance(each, dict) else ()
@@ -178,7 +178,7 @@ class KnownCache:
             project, clusters = ready.project, ready.clusters
         else:
             # Without settings, the clusters have the newest releases.
-            project = self._project or config.load(workspace.root)
+            project = self._project or config.load_own(workspace.root)
             clusters = self._known.clusters if self._known else (Cluster(),)
         states = sorted({cluster.state for cluster in clusters if cluster.state})
         found: dict[str, set[str]] = {}
@@ -186,7 +186,7 @@ class KnownCache:
             found.setdefault(kind, set()).add(name)
         names = {kind: tuple(sorted(several)) for kind, several in found.items()}
         self._project = project
-        home = workspace.root if workspace.is_repository else None
+        home = layout.own_layers(workspace.root) if workspace.is_repository else None
         docs, policies = cache(partial(all_docs, home)), cache(partial(policy_docs, home))
         return Known(Path(workspace.root), project.kinds, project.frameworks, tuple(clusters), names, docs, policies)
 

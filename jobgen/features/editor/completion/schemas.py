@@ -230,7 +230,11 @@ class NamedKind(NamedTuple):
 def find_object_schema(root: Folder, api_version: str, kind: str, clusters: Iterable[Cluster]) -> list[SchemaNode]:
     """Return the schemas that clusters have for a kind; none if it is not known."""
     group, _, version = api_version.rpartition("/")
-    own = layout.read_schema(root, f"{group}/{kind.lower()}_{version}.json") if group and kind else None
+    own = (
+        layout.read_schema(layout.own_layers(root), f"{group}/{kind.lower()}_{version}.json")
+        if group and kind
+        else None
+    )
     if own is not None:
         return list(_read_own_schema(own.content))
     found: dict[int, SchemaNode] = {}

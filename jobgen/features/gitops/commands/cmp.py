@@ -24,6 +24,7 @@ from jobgen.features.gitops.documents import GENERATE_PATHS
 from jobgen.model.finding import Finding, Severity
 from jobgen.rendering import config
 from jobgen.rendering.render_task import RenderTask, render_jobs
+from jobgen.repo import layout
 from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS, has_settings
 from jobgen.reports.escape import dump_json, visible
 from jobgen.yamlio.write import to_yaml
@@ -152,7 +153,7 @@ def announce_parameters(folder: Path, environ: Mapping[str, str]) -> Result:
     root = _find_root(folder, environ)
     if isinstance(root, Result):
         return root
-    project = config.load(root)
+    project = config.load_own(root)
     known = [env for env in project.environments() if env in project.overlays]
     inside = folder.resolve().relative_to(root).parts
     selected = inside[1] if inside[:1] == ("overlays",) and len(inside) > 1 else known[0] if len(known) == 1 else ""
@@ -166,12 +167,12 @@ def _find_scope(
     root = _find_root(folder, environ)
     if isinstance(root, Result):
         return root
-    project = config.load(root)
+    project = config.load_own(root)
     # Parameters cannot be checked against files with errors.
     for checked in (SETTINGS, "teams/") if parameters.team else (SETTINGS,):
         if any(finding.location.file.startswith(checked) for finding in project.findings):
             # Read again with locations, which are part of the message.
-            traced = config.load(root, traced=True).findings
+            traced = config.load(layout.own_layers(root), traced=True).findings
             errors = [found for found in traced if found.location.file.startswith(checked)]
             return error_result(ExitCode.USAGE, f"{checked} has errors", _format_briefly(errors))
     return cmp.find_scope(project, folder.resolve().relative_to(root).parts, parameters)

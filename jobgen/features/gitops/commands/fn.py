@@ -93,9 +93,9 @@ def _run_task(given: krm.ResourceList, task: krm.FunctionTask, folder: Path) -> 
     root = find_root(folder)
     if root is None and task.mode != "validate":
         raise krm.FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
-    project = config.load(root or folder)
+    project = config.load_own(root or folder)
     if any(finding.severity is Severity.ERROR for finding in project.findings):
-        return FunctionOutput(given.items, redact_shared(project, config.load(project.root, traced=True).findings))
+        return FunctionOutput(given.items, redact_shared(project, config.load(project.layers, traced=True).findings))
     task = task._replace(env=_select_environment(project, task))
     output = _TASKS[task.mode](FunctionInput(given, task, folder, project))
     # Findings are printed and stored; a run has redacted its own.
@@ -178,7 +178,7 @@ def _keep_name(item: Any, made: Any) -> Any:
 
 
 def _validate(work: FunctionInput) -> FunctionOutput:
-    policies = load_policies(work.project.root)
+    policies = load_policies(work.project.layers)
     checker = EnvironmentChecker(EnvironmentRunner(work.project, work.task.env), lambda: policies.policies)
     tracer = Tracer(work.project)
     findings = [*policies.findings, *checker.runner.overlay_findings(tracer)]

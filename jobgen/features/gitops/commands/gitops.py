@@ -110,7 +110,7 @@ def argocd(
 
     `prefix` is the path of the jobs repository in the Git repository, if that does not exist yet.
     """
-    project = config.load(root)
+    project = config.load_own(root)
     chosen = _select_environments(project, envs)
     if isinstance(chosen, Result):
         return chosen
@@ -147,7 +147,7 @@ def flux(root: Path, envs: Sequence[str], source: str, wait: str, prefix: tuple[
     """Return a Kustomization for every environment; `prefix` as for `argocd`."""
     if wait and not _DURATION.fullmatch(wait):
         return error_result(ExitCode.USAGE, f"`{wait}` is not a duration; write `30m` or `72h`")
-    project = config.load(root)
+    project = config.load_own(root)
     chosen = _select_environments(project, envs)
     if isinstance(chosen, Result):
         return chosen

@@ -609,7 +609,7 @@ class _Side:
         self.cluster = self.project.environment(env, []).cluster if is_known else Cluster()
         clusters = (self.cluster, *find_workers(self.project, self.cluster).values())
         folders = dict.fromkeys(each.state for each in clusters if each.state)
-        files = (file for folder in folders for file in layout.read_state(self.project.root, folder))
+        files = (file for folder in folders for file in layout.read_state(self.project.layers, folder))
         self.state = {file.path: file.content for file in files}
 
     def may_have_queues(self) -> bool:

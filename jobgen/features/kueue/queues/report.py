@@ -150,7 +150,7 @@ def collect_environment(
     """
     mutations = ClusterMutations(project)
     objects: Objects = [mutations.mutate(env, each).object for each in rendered]
-    exported = list(read_exported(project.root, cluster.state, findings)) if cluster.state else []
+    exported = list(read_exported(project.layers, cluster.state, findings)) if cluster.state else []
     deciding = (each for each in exported if str(value_of(each.get("kind"))) in DECIDING_KINDS)
     findings += find_duplicates(deciding, cluster.state)
     others: Objects = [untraced(dict(each)) for each in exported]
@@ -202,9 +202,9 @@ def _attach_workers(
     namespaces = sorted({job.namespace for job in queued.jobs})
     for name, found in find_workers(project, cluster).items():
         if found.state and not folder_exists(project.root, found.state):
-            findings.append(report_missing_folder(load_config(project.root, traced=True), found.state))
+            findings.append(report_missing_folder(load_config(project.layers, traced=True), found.state))
         elif found.state:
-            exported: Objects = [untraced(dict(obj)) for obj in read_exported(project.root, found.state, findings)]
+            exported: Objects = [untraced(dict(obj)) for obj in read_exported(project.layers, found.state, findings)]
             _, exported, settings = change((), exported, found, name) if change else ((), exported, found)
             workers[name] = build_worker(settings, exported, namespaces)
     if workers:
