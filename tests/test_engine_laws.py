@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,9 +24,17 @@ from sampling import sample
 import jobgen
 from jobgen import cache
 from jobgen.api.errors import JobgenError
+from jobgen.api.lint_answers import ask_findings
+from jobgen.api.lint_files import LintRequest
+from jobgen.api.project import select_environments
 from jobgen.cli.run_render import render
 from jobgen.engine import workers
+from jobgen.engine.store import Store
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.rendering import config
+from jobgen.rendering.render_task import request_jobs
+from jobgen.rendering.run import run
+from jobgen.repo.layout import own_layers
 
 Command = Callable[[Path], Any]
 
@@ -180,6 +189,47 @@ def check_other_commands(random: Random, folder: Path) -> list[str]:
         names = _sample(random, OTHER_COMMANDS)
         _compare_stores(random, folder, edited.folder, {name: OTHER_COMMANDS[name] for name in names}, done)
     return done
+
+
+EDITS = 60
+"""How many edits a small repository has, one after the other: with few files, an edit costs little."""
+DATES = ("2026-05-31", "2026-06-02")
+ENVIRONMENTS: tuple[tuple[str, ...], ...] = ((), (), ("prod",), ("dev", "prod"))
+
+
+@pytest.mark.parametrize("seed", sample(range(4), 2))
+def test_each_of_many_edits_is_noticed(seed: int, tmp_path: Path, stress: int) -> None:
+    for round_ in range(stress):
+        assert check_edits(Random(f"{seed} {round_}"), tmp_path / str(round_))
+
+
+def check_edits(random: Random, folder: Path) -> list[str]:
+    """Edit a small repository many times; after each edit or two, compare runs with a store and without.
+
+    The runs share results of files: those of other environments, dates, and of a lint for a render.
+    """
+    layers = [path for path in JOBS_REPOSITORY if path.startswith("overlays/") and "base" not in path]
+    files = random.sample(sorted(JOBS_REPOSITORY.keys() - {*layers}), 8)
+    makers = {path: JOBS_REPOSITORY[path] for path in (*layers, *files)}
+    edited, store, done = EditedFolder(folder / "repository", makers, random), Store(), list[str]()
+    for _ in range(EDITS):
+        done += [edited.edit() for _ in range(random.choice((1, 1, 1, 2)))]
+        work = random.choice((_lint_small, _lint_small, _lint_small, _render_small))
+        ask = partial(work, edited.folder, random.choice(ENVIRONMENTS), random.choice(DATES))
+        expected = _ask(partial(ask, None))
+        assert _ask(partial(ask, store)) == expected, (done, ask.args)
+    return done
+
+
+def _lint_small(folder: Path, envs: tuple[str, ...], today: str, store: Store | None) -> Any:
+    request = LintRequest(folder, envs=envs, today=today, leaves_objects=store is not None)
+    return ask_findings(request, store or Store())._replace(lines={})
+
+
+def _render_small(folder: Path, envs: tuple[str, ...], today: str, store: Store | None) -> Any:
+    project = config.load(own_layers(folder), today=today)
+    found = run(request_jobs(project, select_environments(project, envs))._replace(store=store))
+    return found.objects, found.findings, found.not_rendered
 
 
 def _sample(random: Random, commands: dict[str, Command]) -> list[str]:
