@@ -143,33 +143,88 @@ def pages(tmp_path_factory):
     return write
 
 
-@pytest.fixture
-def visit(browser, pages):
-    """Open a page at a route; every error of the console fails the test."""
-    pages_open, problems = [], []
+class Tabs:
+    """Pages of a browser that tests use one after another: a new one starts a process, which takes twice the CPU time.
 
-    def open_page(name: str, route: str = "", **options):
-        page = browser.new_page(**{"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options})
-        pages_open.append(page)
+    What a test leaves in a page is removed: listeners, media, stored values and the page itself.
+    """
+
+    def __init__(self, browser, empty: Path) -> None:
+        self.browser, self.idle, self.used = browser, [], []
+        # Unlike `about:blank`, a file leaves the process of the page as it is.
+        empty.write_text("<!doctype html>")
+        self.empty = empty.as_uri()
+
+    def open(self, **options):
+        """Return an empty page: of a laptop, if the options say nothing else, and without motion."""
+        options = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options}
+        if not options.keys() <= {"viewport", "color_scheme", "reduced_motion"}:
+            page = self._start(options)
+        else:
+            page = self.idle.pop() if self.idle else self._start({})
+            page.set_viewport_size(options.pop("viewport"))
+            page.emulate_media(**{"media": "null", "color_scheme": "null", **options})
+            self.used.append(page)
+        return page
+
+    def _start(self, options):
+        page = self.browser.new_page(**options)
         for action in ("press", "type"):
             act = getattr(page.keyboard, action)
             setattr(page.keyboard, action, lambda keys, act=act: (act(keys), settle(page)))
         page.set_default_timeout(60_000)
-        page.on(
-            "console", lambda message: problems.append(message.text) if message.type in {"error", "warning"} else None
-        )
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on(
-            "request",
-            lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url),
-        )
+        return page
+
+    def close(self, page) -> None:
+        """Take a page back."""
+        if page not in self.used or page.is_closed():
+            page.close()
+            return
+        self.used.remove(page)
+        page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        page.goto(self.empty)
+        self.idle.append(page)
+
+
+@pytest.fixture(scope="module")
+def tabs(browser, tmp_path_factory) -> Tabs:
+    """The pages that the tests of a module share."""
+    return Tabs(browser, tmp_path_factory.mktemp("tabs") / "empty.html")
+
+
+@pytest.fixture
+def visit(tabs, pages):
+    """Open a page at a route; every error of the console fails the test."""
+    opened, problems = [], []
+
+    def list_problem(message) -> None:
+        if message.type in {"error", "warning"}:
+            problems.append(message.text)
+
+    def list_request(request) -> None:
+        if not request.url.startswith(("file:", "data:")):
+            problems.append(request.url)
+
+    listeners = {
+        "console": list_problem,
+        "pageerror": lambda error: problems.append(str(error)),
+        "request": list_request,
+    }
+
+    def open_page(name: str, route: str = "", **options):
+        page = tabs.open(**options)
+        opened.append(page)
+        for event, listener in listeners.items():
+            page.on(event, listener)
         page.goto(pages(name) + route)
         page.wait_for_selector("html[data-ready]")
         return page
 
     yield open_page
-    for page in pages_open:
-        page.close()
+    for page in opened:
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        tabs.close(page)
     assert problems == []
 
 

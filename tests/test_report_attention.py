@@ -51,11 +51,11 @@ def addresses(tmp_path_factory):
 
 
 @pytest.fixture
-def open_page(browser, addresses):
+def open_page(tabs, addresses):
     opened = []
 
     def visit(name: str, route: str = "", **options):
-        page = browser.new_page(**{"viewport": LAPTOP, "reduced_motion": "reduce", **options})
+        page = tabs.open(**{"viewport": LAPTOP, **options})
         opened.append(page)
         page.goto(addresses[name] + route)
         page.wait_for_selector("html[data-ready]")
@@ -64,7 +64,7 @@ def open_page(browser, addresses):
 
     yield visit
     for page in opened:
-        page.close()
+        tabs.close(page)
 
 
 def test_what_needs_attention_comes_first_and_leads_to_its_jobs(open_page):

@@ -84,15 +84,16 @@ def find_first_lines(root: Path, texts: dict[str, str]) -> dict[str, set[tuple[i
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     found: dict[str, set[tuple[int, str]]] = {name: set() for name in texts}
-    for finding in jobgen.lint(root).findings:
+    # A file is read the same for each environment.
+    for finding in jobgen.lint(root, environments=("prod",)).findings:
         if finding.location.file in found and finding.rule != "duplicate-job":
             found[finding.location.file].add((finding.location.line, finding.rule))
     return found
 
 
 def test_the_first_finding_is_on_the_line_of_the_slip(tmp_path):
-    for folder in ("overlays", "schemas", "policies"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
+    # Policies are not about slips: a repository of which all packs are its own takes seconds to compile them.
+    shutil.copytree(ROOT / "overlays", tmp_path / "overlays")
     shutil.copy(ROOT / "jobgen.yaml", tmp_path)
     slips = make_slips(examples(CASES), "slips")
     names = [f"jobs/{path.parent.name}/{number:03}.yaml" for number, (_, path, _, _) in enumerate(slips)]
