@@ -6,8 +6,11 @@ import ast
 import functools
 import gc
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
+
+Node = TypeVar("Node", bound=ast.AST)
 
 
 @functools.cache
@@ -26,12 +29,29 @@ def list_nodes(tree: ast.AST) -> list[ast.AST]:
     nodes = [tree]
     for node in nodes:
         for field in node._fields:
+            if field == "ctx":
+                # A third of all nodes say that a name is read, or written.
+                continue
             value = getattr(node, field, None)
             if isinstance(value, ast.AST):
                 nodes.append(value)
             elif isinstance(value, list):
                 nodes += [each for each in value if isinstance(each, ast.AST)]
     return nodes
+
+
+def find_nodes(tree: ast.AST, *types: type[Node]) -> list[Node]:
+    """Return the nodes of a tree that have one of these types, those of each type in the order of `list_nodes`."""
+    by_type = _index_nodes(tree)
+    return [node for each in types for node in by_type.get(each, ())]
+
+
+@functools.cache
+def _index_nodes(tree: ast.AST) -> dict[type[ast.AST], list[Any]]:
+    found: dict[type[ast.AST], list[Any]] = {}
+    for node in list_nodes(tree):
+        found.setdefault(type(node), []).append(node)
+    return found
 
 
 def name_shared(item: pytest.Item) -> object:

@@ -11,7 +11,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from moduletrees import list_nodes, parse_module
+from moduletrees import find_nodes, parse_module
 
 ROOT = Path(__file__).parent.parent
 MODULES = {
@@ -27,13 +27,9 @@ MOST_LINES = 32_050
 def list_imported(name):
     """The modules that a module imports, with the packages that they are in."""
     found = set()
-    for node in list_nodes(parse_module(MODULES[name])):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
+    for node in find_nodes(parse_module(MODULES[name]), ast.Import, ast.ImportFrom):
+        prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        names = [f"{prefix}{alias.name}" for alias in node.names]
         for each in names:
             parts = each.split(".")
             found |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)} & MODULES.keys()

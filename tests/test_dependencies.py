@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from moduletrees import list_nodes, parse_module
+from moduletrees import find_nodes, parse_module
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/dependencies.md").read_text("utf-8")
@@ -73,9 +73,9 @@ def imported_modules():
     """What each module of jobgen imports, by the first part of its name."""
     found = {}
     for path in sorted((ROOT / "jobgen").rglob("*.py")):
-        nodes = list_nodes(parse_module(path))
-        direct = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-        direct |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+        tree = parse_module(path)
+        direct = {alias.name for node in find_nodes(tree, ast.Import) for alias in node.names}
+        direct |= {node.module for node in find_nodes(tree, ast.ImportFrom) if node.module and not node.level}
         found[path.relative_to(ROOT).as_posix()] = {name.partition(".")[0] for name in direct}
     return found
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from moduletrees import list_nodes, parse_module
+from moduletrees import find_nodes, parse_module
 
 from jobgen.check.rule_docs import all_docs
 
@@ -58,15 +58,13 @@ def is_text(node: ast.AST) -> bool:
 
 def list_templates(node: ast.AST) -> Iterator[str]:
     """Yield the strings in a tree that are more than two words, with `{}` for what they insert; no docstrings."""
-    if is_text(node):
-        return
-    if isinstance(node, ast.JoinedStr):
-        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") > 1:
-        yield node.value
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(node, ast.JoinedStr) and isinstance(child, ast.Constant)):
-            yield from list_templates(child)
+    others = {id(text.value) for text in find_nodes(node, ast.Expr) if is_text(text)}
+    for text in find_nodes(node, ast.JoinedStr):
+        others |= {id(part) for part in text.values if isinstance(part, ast.Constant)}
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in text.values)
+    for text in find_nodes(node, ast.Constant):
+        if isinstance(text.value, str) and text.value.count(" ") > 1 and id(text) not in others:
+            yield text.value
 
 
 def test_messages() -> None:
@@ -80,7 +78,12 @@ def test_messages() -> None:
 
 
 def test_docstrings_say_what_is_returned() -> None:
-    texts = ((path, node.value.value) for path in MODULES for node in list_nodes(parse_module(path)) if is_text(node))
+    texts = (
+        (path, node.value.value)
+        for path in MODULES
+        for node in find_nodes(parse_module(path), ast.Expr)
+        if is_text(node)
+    )
     assert [f"{path.relative_to(ROOT)}: {text}" for path, text in texts if text.startswith("Whether ")] == []
 
 

@@ -7,7 +7,7 @@ import importlib
 from pathlib import Path
 
 import pytest
-from moduletrees import list_nodes, parse_module
+from moduletrees import find_nodes, parse_module
 from pagedata import PageData
 
 import jobgen
@@ -193,7 +193,7 @@ def test_only_the_stages_decide_what_is_shown():
     }
     for path in ROOT.rglob("*.py"):
         module = path.relative_to(ROOT).as_posix()
-        calls = (node for node in list_nodes(parse_module(path)) if isinstance(node, ast.Call))
+        calls = find_nodes(parse_module(path), ast.Call)
         names = {getattr(call.func, "id", getattr(call.func, "attr", "")) for call in calls}
         allowed = module in ("pipeline/finish.py", "reports/severities.py")
         assert allowed or deciding.isdisjoint(names), module

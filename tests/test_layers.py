@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from moduletrees import list_nodes, parse_module
+from moduletrees import find_nodes, parse_module
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 # The core, from bottom to top: a package imports those before it only. ARCHITECTURE.md shows the same list.
@@ -120,8 +120,8 @@ def imported(path):
 
 
 def _imported(tree):
-    for node in list_nodes(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+    for node in find_nodes(tree, ast.Import, ast.ImportFrom):
+        names = [alias.name for alias in node.names]
         if isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{name}" for name in names]
         for name in (name.removeprefix("jobgen.") for name in names if name.startswith("jobgen.")):
@@ -130,7 +130,7 @@ def _imported(tree):
 
 def used(tree):
     """The libraries, functions and attributes that a module uses."""
-    for node in list_nodes(tree):
+    for node in find_nodes(tree, ast.Import, ast.ImportFrom, ast.Name, ast.Attribute):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -293,7 +293,8 @@ SCROLL = """async () => {
   const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
   const kept = [];
   let drawn = 0;
-  const observer = new MutationObserver((changes) => changes.forEach((change) => { drawn += change.addedNodes.length; }));
+  const count = (changes) => changes.forEach((change) => { drawn += change.addedNodes.length; });
+  const observer = new MutationObserver(count);
   observer.observe(grid, {childList: true, subtree: true});
   for (let step = 0; step < 12; step++) {
     const before = new Set(document.querySelectorAll('.row'));

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from moduletrees import list_nodes, parse_module
+from moduletrees import Node, find_nodes, list_nodes, parse_module
 
 from jobgen.check.rule_docs import all_docs, all_rule_docs, rule_example
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
@@ -26,14 +26,14 @@ CATEGORIES = set(
 def takers() -> dict[str, set[int]]:
     """Functions and classes with a parameter or a field `rule`, by name: the places where calls give it."""
     found: dict[str, set[int]] = {}
-    for node in (node for tree in map(parse_module, MODULES) for node in list_nodes(tree)):
+    for node in (
+        node for tree in map(parse_module, MODULES) for node in find_nodes(tree, ast.FunctionDef, ast.ClassDef)
+    ):
         if isinstance(node, ast.FunctionDef):
             names = [argument.arg for argument in node.args.args if argument.arg not in ("self", "cls")]
             names += [argument.arg for argument in node.args.kwonlyargs]
-        elif isinstance(node, ast.ClassDef):
-            names = [part.target.id for part in node.body if isinstance(part, ast.AnnAssign)]
         else:
-            continue
+            names = [part.target.id for part in node.body if isinstance(part, ast.AnnAssign)]
         if "rule" in names:
             found.setdefault(node.name, set()).add(names.index("rule"))
     return found
@@ -56,17 +56,22 @@ def variables(node: ast.AST) -> set[str]:
     return {name for name in names if name}
 
 
-def rules_in(node: ast.AST, places: dict[str, set[int]]) -> Iterator[ast.expr]:
-    """What is given as `rule`, or is its default, anywhere in a function or module."""
-    for part in list_nodes(node):
+def rules_in(tree: ast.AST, places: dict[str, set[int]]) -> Iterator[ast.expr]:
+    """What is given as `rule`, or is its default, anywhere in a module."""
+    for part in find_nodes(tree, ast.Call, ast.arguments):
         if isinstance(part, ast.Call):
             name = part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
             yield from given(part, places.get(name, set()))
-        elif isinstance(part, ast.arguments):
+        else:
             defaults = zip(part.args[::-1], part.defaults[::-1], strict=False)
             keyword_only = zip(part.kwonlyargs, part.kw_defaults, strict=True)
             pairs = (*defaults, *keyword_only)
             yield from (default for argument, default in pairs if argument.arg == "rule" and default is not None)
+
+
+def select_inside(scope: ast.FunctionDef, nodes: list[Node]) -> list[Node]:
+    """Those of some nodes that are in a function, or in one inside of it."""
+    return [node for node in nodes if scope.lineno <= node.lineno <= (scope.end_lineno or 0)]
 
 
 def emitted() -> set[str]:
@@ -75,13 +80,13 @@ def emitted() -> set[str]:
     asked = {"rule"}
     found: set[str] = set()
     for tree in map(parse_module, MODULES):
-        for scope in (tree, *(node for node in list_nodes(tree) if isinstance(node, ast.FunctionDef))):
-            values = list(rules_in(scope, places))
-            names = {"rule"}.union(*map(variables, values))
-            found.update(name for value in values for name in literals(value))
-            asked |= names
-            if scope is not tree:
-                found.update(assigned(list_nodes(scope), names))
+        values, assignments = list(rules_in(tree, places)), find_nodes(tree, ast.Assign)
+        found.update(name for value in values for name in literals(value))
+        asked.update(*map(variables, values))
+        for scope in find_nodes(tree, ast.FunctionDef):
+            own = select_inside(scope, assignments)
+            if own:
+                found.update(assigned(own, {"rule"}.union(*map(variables, select_inside(scope, values)))))
     constants = [node for tree in map(parse_module, MODULES) for node in tree.body]
     keywords = [part for node in constants for part in ast.walk(node) if isinstance(part, ast.keyword)]
     found.update(name for keyword in keywords if keyword.arg in asked for name in literals(keyword.value))

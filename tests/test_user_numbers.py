@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from moduletrees import list_nodes, parse_module
+from moduletrees import find_nodes, parse_module
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 NUMBERS = re.compile(
@@ -59,7 +59,7 @@ def find_number(node: ast.expr) -> bool:
 def list_loops(tree: ast.AST) -> list[str]:
     """Return the ranges, repetitions and products with lists that have such a number."""
     found = []
-    for node in list_nodes(tree):
+    for node in find_nodes(tree, ast.Call, ast.BinOp):
         if isinstance(node, ast.Call) and name_function(node) in ("range", "repeat"):
             times = [keyword.value for keyword in node.keywords if keyword.arg == "times"]
             arguments = [*node.args[1:2], *times] if name_function(node) == "repeat" else node.args[:2]
@@ -104,12 +104,11 @@ def test_such_loops_are_found(code: str, is_found: bool) -> None:
 def list_hiding(tree: ast.AST) -> list[int]:
     """Return the lines of handlers that also take what ends a command, and do not raise it again."""
     found = []
-    for node in list_nodes(tree):
-        if isinstance(node, ast.ExceptHandler):
-            names = {each.id for each in ast.walk(node.type) if isinstance(each, ast.Name)} if node.type else set()
-            is_wide = node.type is None or "BaseException" in names
-            is_raised = any(isinstance(each, ast.Raise) and each.exc is None for each in ast.walk(node))
-            found += [node.lineno] * (is_wide and not is_raised)
+    for node in find_nodes(tree, ast.ExceptHandler):
+        names = {each.id for each in ast.walk(node.type) if isinstance(each, ast.Name)} if node.type else set()
+        is_wide = node.type is None or "BaseException" in names
+        is_raised = any(isinstance(each, ast.Raise) and each.exc is None for each in ast.walk(node))
+        found += [node.lineno] * (is_wide and not is_raised)
     return found
 
 
