@@ -61,13 +61,16 @@ class Calls(NamedTuple):
         return Calls({name: calls / count for name, calls in self.by_function.items()})
 
 
-def count_command(folder: Path, arguments: Sequence[str]) -> Calls:
-    """Return the calls of a command of jobgen that runs in a folder."""
-    target, package = folder / "calls.json", folder / "package"
+def count_command(folder: Path, arguments: Sequence[str], programs: Sequence[Path] = ()) -> Calls:
+    """Return the calls of a command of jobgen that runs in a folder, with some programs on its PATH."""
+    target, package, bin_ = folder / "calls.json", folder / "package", folder / "bin"
+    bin_.mkdir()
+    for program in programs:
+        (bin_ / program.name).symlink_to(program)
     # Paths of the same length for every checkout, because even they are part of the work.
     package.symlink_to(ROOT)
     environment = {
-        "PATH": os.defpath,
+        "PATH": os.pathsep.join((str(bin_), os.defpath)) if programs else os.defpath,
         "HOME": str(folder),
         "PYTHONHASHSEED": "0",
         "PYTHONSAFEPATH": "1",

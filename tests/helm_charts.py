@@ -81,6 +81,141 @@ spec:
 """
 GOOD = {"Chart.yaml": METADATA, "values.yaml": "port: 80\n", "templates/service.yaml": SERVICE}
 
+_APP = {
+    "values.yaml": """\
+replicaCount: 1
+image: {repository: registry.example.com/web, pullPolicy: IfNotPresent, tag: 1.4.2}
+nameOverride: ""
+service: {type: ClusterIP, port: 80}
+serviceAccount: {create: true, annotations: {}}
+podAnnotations: {}
+resources:
+  requests: {cpu: 1, memory: 1Gi}
+  limits: {cpu: 1, memory: 1Gi}
+readinessProbe: {httpGet: {path: /ready, port: http}}
+nodeSelector: {}
+tolerations: []
+autoscaling: {enabled: false, maxReplicas: 10}
+""",
+    "templates/_helpers.tpl": """\
+{{- define "NAME.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "NAME.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{ include "NAME.selector" . }}
+{{- end }}
+
+{{- define "NAME.selector" -}}
+app.kubernetes.io/name: {{ include "NAME.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+""",
+    "templates/deployment.yaml": """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ include "NAME.name" . }}
+  labels:
+    {{- include "NAME.labels" . | nindent 4 }}
+spec:
+  {{- if not .Values.autoscaling.enabled }}
+  replicas: {{ .Values.replicaCount }}
+  {{- end }}
+  selector:
+    matchLabels:
+      {{- include "NAME.selector" . | nindent 6 }}
+  template:
+    metadata:
+      {{- with .Values.podAnnotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      labels:
+        {{- include "NAME.labels" . | nindent 8 }}
+    spec:
+      serviceAccountName: {{ include "NAME.name" . }}
+      containers:
+        - name: {{ .Chart.Name }}
+          image: "{{ .Values.image.repository }}:{{ .Values.image.tag }}"
+          imagePullPolicy: {{ .Values.image.pullPolicy }}
+          ports:
+            - name: http
+              containerPort: {{ .Values.service.port }}
+          readinessProbe:
+            {{- toYaml .Values.readinessProbe | nindent 12 }}
+          resources:
+            {{- toYaml .Values.resources | nindent 12 }}
+      {{- with .Values.nodeSelector }}
+      nodeSelector:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+""",
+    "templates/service.yaml": """\
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "NAME.name" . }}
+  labels:
+    {{- include "NAME.labels" . | nindent 4 }}
+spec:
+  type: {{ .Values.service.type }}
+  ports:
+    - {port: {{ .Values.service.port }}, targetPort: http, protocol: TCP, name: http}
+  selector:
+    {{- include "NAME.selector" . | nindent 4 }}
+""",
+    "templates/serviceaccount.yaml": """\
+{{- if .Values.serviceAccount.create }}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "NAME.name" . }}
+  {{- with .Values.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+""",
+    "templates/hpa.yaml": """\
+{{- if .Values.autoscaling.enabled }}
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  name: {{ include "NAME.name" . }}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: {{ include "NAME.name" . }}}
+  maxReplicas: {{ .Values.autoscaling.maxReplicas }}
+{{- end }}
+""",
+    "templates/test.yaml": """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {{ include "NAME.name" . }}-test
+  annotations: {helm.sh/hook: test}
+spec:
+  restartPolicy: Never
+  containers:
+    - name: wget
+      image: busybox
+      command: [wget]
+      args: ['{{ include "NAME.name" . }}:{{ .Values.service.port }}']
+""",
+}
+
+
+def write_app(name: str) -> dict[str, str]:
+    """Return a chart like those of `helm create`, with an info about the image of its test."""
+    metadata = f"apiVersion: v2\nname: {name}\nversion: 0.1.0\n"
+    return {"Chart.yaml": metadata, **{path: text.replace("NAME", name) for path, text in _APP.items()}}
+
 
 def write_files(root: Path, files: dict[str, str | bytes]) -> Path:
     for name, text in files.items():

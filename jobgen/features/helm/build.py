@@ -8,6 +8,7 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 from jobgen.engine.inputs import digest_bytes
+from jobgen.engine.shared_results import SharedResults
 from jobgen.features.helm.charts import is_archive, is_crd
 from jobgen.features.helm.cluster_apis import may_be_missing
 from jobgen.features.helm.comments import list_comments
@@ -16,7 +17,7 @@ from jobgen.features.helm.object_faults import find_conflicts, find_hook_faults
 from jobgen.features.helm.open_values import settle_open_values
 from jobgen.features.helm.refusals import FAILS, Refusal, read_refusal, report_fault, report_refusal, report_stopped
 from jobgen.features.helm.run_helm import Helm
-from jobgen.features.helm.stage import list_arguments, render, render_invalid, render_with_marks
+from jobgen.features.helm.stage import MarkedRender, list_arguments, render, render_invalid, render_with_marks
 from jobgen.features.helm.uses import Part, Use
 from jobgen.features.helm.value_reads import Place
 from jobgen.features.helm.value_schema import find_violations
@@ -44,9 +45,15 @@ class ChartBuild(ChartOfKustomization):
     """What helm makes of a use of a chart."""
 
     def __init__(
-        self, use: Use, helm: Helm, *, is_installed: bool = True, judged: Collection[str] = frozenset()
+        self,
+        use: Use,
+        helm: Helm,
+        *,
+        is_installed: bool = True,
+        judged: Collection[str] = frozenset(),
+        shared: SharedResults[MarkedRender] | None = None,
     ) -> None:
-        """Start with a use; helm is started when the objects are asked for.
+        """Start with a use; helm is started when the objects are asked for, unless `shared` has what it printed.
 
         Files of `crds/` that are `judged` by themselves are left out: helm changes nothing in them.
         """
@@ -57,6 +64,7 @@ class ChartBuild(ChartOfKustomization):
         self._judged = sorted(use.chart.origins[path] for path in use.chart.files if is_crd(path)) if judged else []
         self._judged = [path for path in self._judged if path in judged]
         self._secrets = File("")
+        self._shared = shared
 
     def read(self) -> bytes:
         """Return a digest of all that the objects depend on."""
@@ -88,7 +96,7 @@ class ChartBuild(ChartOfKustomization):
         if RUN.is_used_up:
             # The run has taken too much, so helm is not started.
             charge(Work.CHART, FREE_FILE_STEPS + 1)
-        rendered, marked = render_with_marks(use, self._helm)
+        rendered, marked = self._render()
         slow = int((rendered.seconds - _FREE_SECONDS) * _STEPS_PER_SECOND)
         if slow > 0 or rendered.stop:
             charge(Work.CHART, _STOPPED_STEPS if rendered.stop else min(slow, _STOPPED_STEPS))
@@ -111,6 +119,16 @@ class ChartBuild(ChartOfKustomization):
         objects, findings = self._read(split_output(rendered.output, use.chart), marked)
         self._secrets = _collect_secrets(objects)
         return Built(objects, findings)
+
+    def _render(self) -> MarkedRender:
+        """Return what helm prints; another process may have started it."""
+        key = self.read() if self._shared else b""
+        found = self._shared.find(key) if self._shared else None
+        if found is None:
+            found = render_with_marks(self.use, self._helm)
+            if self._shared:
+                self._shared.add(key, found)
+        return found
 
     def _find_invalid(self, refusal: Refusal) -> Place | None:
         """Return the line of a template that writes what is not YAML; None if it is not certain."""

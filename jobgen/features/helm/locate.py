@@ -278,7 +278,7 @@ def _find_text(line: str, text: str, indent: int, offset: int) -> int:
     """Return where a line of a template has a text outside of actions; its indent if it does not, or has two."""
     if not text or "\n" in text:
         return indent
-    plain = _ACTION.sub(lambda action: "\0" * len(action[0]), line)
+    plain = _ACTION.sub(lambda action: "\0" * len(action[0]), line) if "{{" in line else line
     if plain.startswith(text, indent + offset) and offset >= 0:
         return indent + offset
     places = [at for at in range(len(plain)) if plain.startswith(text, at) and _is_word(plain, at, at + len(text))]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from enum import Enum
@@ -68,32 +70,22 @@ def run_helm(helm: Helm, workspace: Path, arguments: Sequence[str]) -> Rendered:
     before = _read_clock()
     with tempfile.TemporaryFile(dir=workspace) as output, tempfile.TemporaryFile(dir=workspace) as errors:
         try:
-            done = subprocess.run(  # noqa: S603 -- a fixed command
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                timeout=_SECONDS,
-                check=False,
-                env=_make_environment(home),
-                cwd=workspace,
-                preexec_fn=_limit if os.name == "posix" else None,
-            )
-        except subprocess.TimeoutExpired:
-            return Rendered(stop=Stop.TIME, seconds=_SECONDS)
+            status = _run(command, workspace, output, errors)
         except OSError as error:
             return Rendered(error=f"helm cannot be started: {error.strerror}")
+        if status is None:
+            return Rendered(stop=Stop.TIME, seconds=_SECONDS)
         output.seek(0)
         errors.seek(0)
         printed = output.read(MAX_OUTPUT)
         message = _read_message(errors)
     seconds = _read_clock() - before
-    if done.returncode == -signal.SIGKILL and not _OUT_OF_MEMORY.search(message):
+    if status == -signal.SIGKILL and not _OUT_OF_MEMORY.search(message):
         # The limit of its time kills it.
         return Rendered(stop=Stop.TIME, seconds=seconds)
-    if done.returncode < 0 or len(printed) >= MAX_OUTPUT or _OUT_OF_MEMORY.search(message):
+    if status < 0 or len(printed) >= MAX_OUTPUT or _OUT_OF_MEMORY.search(message):
         return Rendered(stop=Stop.SIZE, seconds=seconds)
-    if done.returncode:
+    if status:
         return Rendered(printed, error=message.strip() or "helm said nothing", seconds=seconds)
     return Rendered(printed, seconds=seconds)
 
@@ -136,11 +128,60 @@ def _make_environment(home: Path) -> dict[str, str]:
     }
 
 
-def _limit() -> None:
+def _run(command: Sequence[str], workspace: Path, output: IO[bytes], errors: IO[bytes]) -> int | None:
+    """Run a program with limits, and return its exit code; None if it did not end in time."""
+    with subprocess.Popen(  # noqa: S603 -- a fixed command
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=errors,
+        env=_make_environment(workspace / EMPTY),
+        cwd=workspace,
+        # A function that runs before the program costs a copy of this process.
+        preexec_fn=_limit if os.name == "posix" and not _CAN_LIMIT_OTHERS else None,  # noqa: PLW1509
+    ) as process:
+        try:
+            if _CAN_LIMIT_OTHERS:
+                _limit(process.pid)
+            return process.wait(_wait(process.pid))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None
+        except BaseException:
+            process.kill()
+            raise
+
+
+def _wait(process: int) -> float:
+    """Wait for a program where the system tells its end; return how long to look for that again and again."""
+    if not hasattr(os, "pidfd_open"):
+        return _SECONDS
+    try:
+        ended = os.pidfd_open(process)
+    except OSError:
+        return _SECONDS
+    try:
+        select.select([ended], (), (), _SECONDS)
+    finally:
+        os.close(ended)
+    return 0
+
+
+_CAN_LIMIT_OTHERS = sys.platform == "linux"
+
+
+def _limit(process: int = 0) -> None:
+    """Limit a program; this one if no other is named."""
     # Imported here: Windows does not have it.
     import resource as limits
 
     # Go reserves far more addresses than it uses, so the limit is that of data.
-    limits.setrlimit(limits.RLIMIT_DATA, (_MAX_MEMORY, _MAX_MEMORY))
-    limits.setrlimit(limits.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
-    limits.setrlimit(limits.RLIMIT_FSIZE, (MAX_OUTPUT, MAX_OUTPUT))
+    for limit, most in (
+        (limits.RLIMIT_DATA, _MAX_MEMORY),
+        (limits.RLIMIT_CPU, _CPU_SECONDS),
+        (limits.RLIMIT_FSIZE, MAX_OUTPUT),
+    ):
+        if process:
+            limits.prlimit(process, limit, (most, most))
+        else:
+            limits.setrlimit(limit, (most, most))

@@ -72,7 +72,11 @@ def render(use: Use, helm: Helm, texts: Mapping[str, str] | None = None, *option
         return run_helm(helm, workspace, [*list_arguments(use), *options])
 
 
-def render_with_marks(use: Use, helm: Helm) -> tuple[Rendered, Mapping[str, Sequence[str]]]:
+MarkedRender = tuple[Rendered, Mapping[str, Sequence[str]]]
+"""What helm printed of a chart, and its templates with marks, by the path that helm prints."""
+
+
+def render_with_marks(use: Use, helm: Helm) -> MarkedRender:
     """Render a use of a chart with helm, and return its templates with marks as well, by the path that helm prints."""
     marked = use.chart.marked
     rendered = render(use, helm, marked.files)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.engine.programs import is_inside
+from jobgen.engine.shared_results import SharedResults
 from jobgen.features.helm.build import ChartBuild
 from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart, is_packaged
 from jobgen.features.helm.cluster_apis import set_cluster
@@ -16,7 +17,7 @@ from jobgen.features.helm.pipelines import list_pipeline_uses
 from jobgen.features.helm.refusals import FAILS, UNJUDGED
 from jobgen.features.helm.releases import CHANGED, Releases, Unjudged, list_releases
 from jobgen.features.helm.run_helm import Helm, find_helm
-from jobgen.features.helm.stage import list_arguments
+from jobgen.features.helm.stage import MarkedRender, list_arguments
 from jobgen.features.helm.subcharts import Optional, list_optional
 from jobgen.features.helm.unread_values import find_unread
 from jobgen.features.helm.uses import Use, Values, is_values_file, list_own_uses, name_release
@@ -73,6 +74,7 @@ def survey_charts(
     described |= _list_read(charts, own)
     inflated_uses = [use for several in releases.inflated.values() for use in several]
     cluster = options.find_cluster() if options.find_cluster else Cluster()
+    shared = SharedResults[MarkedRender]()
     for chart in charts:
         if chart.is_library:
             why = "it is a library chart, whose templates are checked in the charts that use it"
@@ -90,7 +92,7 @@ def survey_charts(
         for path in (chart.join(VALUES), chart.join(SCHEMA), *listed):
             if path in own and around.tree.exists(path):
                 described[path] = Taken(VALUES_FILE, f"values of the chart `{chart.name}`")
-        entries += _make_entries(own_uses, helm, around.objects)
+        entries += _make_entries(own_uses, helm, around.objects, shared)
     entries += _note_optional([(each, uses[each.folder]) for each in charts if not (each.is_library or each.fault)])
     judged = releases.judged if not options.values else frozenset()
     inflated = {
@@ -220,11 +222,13 @@ def _sort_uses(uses: Sequence[Use]) -> list[Use]:
     return list(unique.values())
 
 
-def _make_entries(uses: Sequence[Use], helm: Helm, judged: frozenset[str]) -> Iterator[FileEntry]:
+def _make_entries(
+    uses: Sequence[Use], helm: Helm, judged: frozenset[str], shared: SharedResults[MarkedRender]
+) -> Iterator[FileEntry]:
     seen: Counter[str] = Counter()
     installed = _select_installed(uses)
     for use in uses:
-        build = ChartBuild(use, helm, is_installed=use in installed, judged=judged)
+        build = ChartBuild(use, helm, is_installed=use in installed, judged=judged, shared=shared)
         # The folder of the chart says whose objects they are.
         path = posixpath.normpath(posixpath.join(use.chart.folder or ".", use.name))
         seen[path] += 1

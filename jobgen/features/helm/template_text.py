@@ -32,12 +32,8 @@ class Action(NamedTuple):
     code: str
     """Without braces and trim marks; empty for a comment."""
     trims_after: bool
-
-    @property
-    def keyword(self) -> str:
-        """The keyword that it begins with, `=` for the definition of a variable; empty if it writes something."""
-        found = _KEYWORD.match(self.code)
-        return "" if found is None and self.code else "#" if found is None else found[1] or "="
+    keyword: str
+    """What it begins with: `=` for the definition of a variable, `#` for a comment; empty if it writes something."""
 
 
 def read_actions(text: str) -> list[Action] | None:
@@ -47,7 +43,7 @@ def read_actions(text: str) -> list[Action] | None:
     while at >= 0:
         comment = _COMMENT.match(text, at)
         if comment:
-            found.append(Action(at, comment.end(), "", comment[0].endswith("-}}")))
+            found.append(Action(at, comment.end(), "", comment[0].endswith("-}}"), "#"))
         else:
             part = _ACTION_PART.search(text, at + 2)
             while part and part[0] != "}}":
@@ -57,9 +53,15 @@ def read_actions(text: str) -> list[Action] | None:
             code = text[at + 2 : part.start()]
             trims_after = code.endswith("-") and code[-2:-1].isspace()
             code = code[1:] if code.startswith("-") and code[1:2].isspace() else code
-            found.append(Action(at, part.end(), code.removesuffix("-" if trims_after else "").strip(), trims_after))
+            code = code.removesuffix("-" if trims_after else "").strip()
+            found.append(Action(at, part.end(), code, trims_after, _read_keyword(code)))
         at = text.find("{{", found[-1].end)
     return found
+
+
+def _read_keyword(code: str) -> str:
+    found = _KEYWORD.match(code)
+    return "" if found is None and code else "#" if found is None else found[1] or "="
 
 
 class Template(NamedTuple):
@@ -91,14 +93,17 @@ _MARK = lazy_pattern(rf"\t[ \t]{{{_BITS}}}")
 MAX_MARKS = 1 << _BITS
 
 
+_WRITE, _READ = str.maketrans("01", " \t"), str.maketrans(" \t", "01")
+
+
 def write_mark(number: int) -> str:
     """Return the white space that stands for a number."""
-    return "\t" + "".join("\t" if number >> bit & 1 else " " for bit in reversed(range(_BITS)))
+    return "\t" + f"{number:0{_BITS}b}".translate(_WRITE)
 
 
 def find_marks(line: str) -> list[int]:
     """Return the numbers that are marked in a line of output."""
-    return [int("".join("01"[letter == "\t"] for letter in found[0][1:]), 2) for found in _MARK.finditer(line)]
+    return [int(found[1:].translate(_READ), 2) for found in _MARK.findall(line)] if "\t" in line else []
 
 
 def remove_marks(line: str) -> str:
@@ -181,12 +186,12 @@ class _Places:
 
 def _list_text(template: Template, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield a place after the text that each line has between two places, and the number of the line."""
-    at = start
-    for piece in template.text[start:end].split("\n"):
+    at, first = start, template.line_at(start)
+    for line, piece in enumerate(template.text[start:end].split("\n"), first):
         bare = piece.rstrip()
-        if bare.strip() and not bare.startswith(("---", "#")):
+        if bare and not bare.startswith(("---", "#")):
             # A brace before those of a mark would be one of them.
-            yield at + len(bare.rstrip("{")), template.line_at(at)
+            yield at + len(bare.rstrip("{")), line
         at += len(piece) + 1
 
 

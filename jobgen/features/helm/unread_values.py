@@ -18,7 +18,6 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant, may_mean
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import File
-from jobgen.yamlio.read import read
 
 RULE = "unread-value"
 _MISNAMED = "values.yml"
@@ -75,7 +74,7 @@ def find_unread(chart: Chart, uses: Sequence[Use], shared: Collection[str]) -> l
     files += (each for use in uses for each in (*use.base, *use.values) if each.file.path not in shared)
     found: dict[Path, list[_Unread]] = {}
     for each in files:
-        for key, holder, path in islice(_list_unread(_read_data(each), reads, below, ()), _MAX_FOUND):
+        for key, holder, path in islice(_list_unread(each.read() or {}, reads, below, ()), _MAX_FOUND):
             place, value = location_of(key) or Location(each.file.path), value_of(holder[key])
             beside, is_empty = frozenset(map(str, holder)), value in (None, "", False, {}, [])
             unread = _Unread(place, value is None, is_empty, beside, key.written if type(key) is TracedKey else "")
@@ -122,7 +121,7 @@ def _find_misspelled(chart: Chart, files: Sequence[Values], known: Collection[Pa
             below.setdefault(path[:length], set()).add(name)
     found: dict[Path, list[_Unread]] = {}
     for each in files:
-        for key, holder, path in islice(_list_misspelled(_read_data(each), whole, below, ()), _MAX_FOUND):
+        for key, holder, path in islice(_list_misspelled(each.read() or {}, whole, below, ()), _MAX_FOUND):
             place = location_of(key) or Location(each.file.path)
             unread = _Unread(place, is_null=False, is_empty=False, beside=frozenset(map(str, holder)))
             if not any(path[: len(other)] == other for other in known):
@@ -136,7 +135,7 @@ def _may_be_misspelled(chart: Chart, files: Sequence[Values]) -> bool:
     """Return True if a key of values is no word of a template, and is like one."""
     texts = (content for path, content in chart.files.items() if not is_crd(path) and b"Values" in content)
     words = {word for text in texts for word in _WORD.findall(text.decode("utf-8", "replace"))}
-    unknown = {key for each in files for key in _list_keys(_read_data(each))} - words
+    unknown = {key for each in files for key in _list_keys(each.read())} - words
     near = ((key, word) for key in islice(unknown, _MAX_KEYS) for word in words if abs(len(key) - len(word)) < _NEAR)
     return any(may_mean(key, word) for key, word in near)
 
@@ -165,13 +164,6 @@ def _list_misspelled(
                 yield from _list_misspelled(value, whole, below, (*path, name))
             if not names & {str(key), ANY_ITEM, ANY_KEY}:
                 yield key, node, (*path, str(key))
-
-
-def _read_data(values: Values) -> Any:
-    if values.data is not None:
-        return values.data
-    documents = read(values.file.content, values.file.path, traced=True).documents
-    return documents[0].data if documents else {}
 
 
 def _list_free(known: Iterable[str], unread: Sequence[_Unread]) -> list[str]:

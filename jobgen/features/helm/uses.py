@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from jobgen.features.helm.charts import VALUES, Chart
@@ -15,6 +16,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.tree import FileTree
 from jobgen.repo.files import File, Release
+from jobgen.yamlio.read import read
 
 _VALUES_FILE = lazy_pattern(r"(?:values[\w.-]*|[\w.-]*[-_.]values)\.ya?ml\Z")
 _RELEASE = lazy_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
@@ -29,6 +31,17 @@ class Values(NamedTuple):
     """With locations, for values that are not a file of the tree."""
     is_secret: bool = False
     """True if a Secret has them: nothing shows them."""
+
+    def read(self) -> Any:
+        """Return the values with locations; None if there are none. They must not be changed."""
+        return _read_shared(self.file.content, self.file.path) if self.data is None else self.data
+
+
+@lru_cache(maxsize=128)
+def _read_shared(content: bytes, path: str) -> Any:
+    """Return what helm reads of a file: its first document."""
+    documents = read(content, path, traced=True).documents
+    return documents[0].data if documents else None
 
 
 _KEYS = lazy_pattern(r"[^.\[\]\\=,{}]+(?:\.[^.\[\]\\=,{}]+)*\Z")

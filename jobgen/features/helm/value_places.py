@@ -33,7 +33,7 @@ class ValuePlaces:
         if shown in ("", "null"):
             return []
         reads = self._list_reads(origin)
-        for start in range(len(steps) + 1):
+        for start in range(len(steps) + 1) if reads else ():
             inside = steps[start:]
             found = [leaf for each in reads for leaf in self._select(each, inside, origin, shown)]
             places = {leaf.location: leaf for leaf in found}
@@ -44,7 +44,9 @@ class ValuePlaces:
     def find_key(self, origin: Origin, steps: Sequence[str | int]) -> Location | None:
         """Return the place of a key of values that a line writes, if it is certain."""
         reads = self._list_reads(origin)
-        for start in range(len(steps)) if reads else ():
+        if not reads:
+            return None
+        for start in range(len(steps)):
             found: set[Location] = set()
             for each in reads:
                 for holder in self._tree.find((*each.path, *steps[start:-1]), each.chart):
@@ -59,9 +61,7 @@ class ValuePlaces:
     def _list_reads(self, origin: Origin) -> list[Read]:
         key = (origin.call, origin.place)
         if key not in self._reads:
-            reads = read_values(self._use.chart)
-            found = reads.find(origin.call[0], *key) or reads.find_all(origin.place)
-            self._reads[key] = sorted(found)
+            self._reads[key] = sorted(read_values(self._use.chart).find(origin.call[0], *key))
         return self._reads[key]
 
     def _select(self, read: Read, inside: Sequence[str | int], origin: Origin, shown: str) -> Iterator[TracedScalar]:

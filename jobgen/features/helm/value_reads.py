@@ -120,7 +120,8 @@ class ValueReads:
 
     def find(self, file: str, call: Place, place: Place) -> frozenset[Read]:
         """Return what a line may write that a line `call` of a file includes, or which is that line itself."""
-        return frozenset(self._follow_file(file).get(call, {}).get(place, ()))
+        lines = self._follow_file(file).get(call, {})
+        return frozenset(lines[place]) if place in lines else self.find_all(place)
 
     def find_all(self, place: Place) -> frozenset[Read]:
         """Return what a line may write, whatever includes it."""

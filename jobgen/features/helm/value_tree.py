@@ -13,7 +13,6 @@ from jobgen.features.helm.uses import Use, Values
 from jobgen.features.helm.value_reads import Read
 from jobgen.model.data import Node
 from jobgen.repo.files import File
-from jobgen.yamlio.read import read
 
 _GLOBAL = "global"
 Layers = list[Any]
@@ -28,7 +27,7 @@ class ValueTree:
         chart = use.chart
         own = Values(File(chart.origins.get(VALUES, VALUES), chart.files.get(VALUES, b"")))
         layers = (*(use.base or (own,)), *use.values, *use.given)
-        self.trees: Layers = [tree for each in reversed(layers) for tree in _read(each)]
+        self.trees: Layers = [tree for each in reversed(layers) for tree in _list_read(each)]
         self._inner: dict[Path, Layers] = {(): self.trees}
 
     def find(self, path: Sequence[str | int], chart: Path = ()) -> list[Node]:
@@ -56,7 +55,7 @@ class ValueTree:
                 folder = next((each.folder for each in list_subcharts(files, folder) if each.key == key), "?/")
             path = posixpath.join(folder, VALUES)
             own = Values(File(self._use.chart.origins.get(path, path), files.get(path, b"")))
-            self._inner[chart] = [*given, *_read(own)]
+            self._inner[chart] = [*given, *_list_read(own)]
         return self._inner[chart]
 
     def find_key(self, path: Path) -> str | None:
@@ -69,11 +68,9 @@ class ValueTree:
         return None
 
 
-def _read(values: Values) -> Layers:
-    if values.data is not None:
-        return [values.data]
-    documents = read(values.file.content, values.file.path, traced=True).documents
-    return [documents[0].data] if documents else []
+def _list_read(values: Values) -> Layers:
+    found = values.read()
+    return [] if found is None else [found]
 
 
 def _walk(layers: Layers, path: Sequence[str | int]) -> Iterator[Layers]:
