@@ -149,7 +149,10 @@ def _report(path: tuple[Step, ...], depth: int, node: Node, known: list[str]) ->
         return Problem("invalid-value", message, node)
     meant = find_closest(step, known)
     if depth == 0:
-        message = f"`{written}` is not a field of a job{ask_for(meant)}"
+        rest = format_dotted(path[1:]) if len(path) > 1 else ""
+        # A path of the document, or the first step of a path.
+        whole = rest if step == "spec" and path[1] in known else f"{meant}.{rest}" if meant and rest else meant
+        message = f"`{written}` is not a field of a job{ask_for(whole)}"
         fix_steps, safe = suggest_value(node, known) if len(path) == 1 else NO_FIX
         return Problem("unknown-field", message, node, fix_steps=fix_steps, safe=safe, meant=meant)
     holder = format_dotted(path[:depth])

@@ -74,8 +74,8 @@ _JOB_WORDS = {
     "ntasks": f"{_PODS}; each pod starts one process for each GPU",
     # How it runs.
     **dict.fromkeys(
-        """deadline maxRunSeconds maxRuntime maxRunTime maxTime timeLimit timelimit time timeout timeoutMin
-        timeoutMinutes timeoutSeconds walltime wallTime""".split(),
+        """activeDeadlineSeconds deadline maxRunSeconds maxRuntime maxRunTime maxTime timeLimit timelimit time timeout
+        timeoutMin timeoutMinutes timeoutSeconds walltime wallTime""".split(),
         _DEADLINE,
     ),
     **dict.fromkeys(
@@ -243,6 +243,9 @@ _FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
     "an exception": dict.fromkeys(("date", "end", "expiry", "until"), "`expires`"),
     "jobgen's settings": {"envs": "`environments`", "env": "`environments`", "severities": "`rules`"},
     JOB: _JOB_WORDS,
+    "runPolicy": {
+        key: word.replace("runPolicy.", "") for key, word in _JOB_WORDS.items() if word.startswith("`runPolicy.")
+    },
     ROLE: {key: "`replicas`" if word is _PODS else word for key, word in _JOB_WORDS.items()},
     OVERLAY: _OVERLAY_WORDS,
     MATCH: _MATCH_WORDS,
@@ -333,7 +336,7 @@ def _find_form(title: str, key: str, value: Any, name: str, framework: str, word
         word = "it below `resources`"
     if not word or word.startswith(_REMOVE):
         return ""
-    return f"write {_show_with_value(word, own, untraced(value))}"
+    return f"write {show_with_value(word, own, untraced(value))}"
 
 
 def _write_mounts(value: Any) -> str:
@@ -372,7 +375,7 @@ def report_kustomize_patch(patch: Mapping[str, Any], place: At) -> Problem:
     return Problem("unknown-field", message, place, cause="other form")
 
 
-def _show_with_value(word: str, key: str, value: Any) -> str:
+def show_with_value(word: str, key: str, value: Any) -> str:
     """Return the word for a field; with the value in the unit of the field if the other tool has another one."""
     path = _ONE_PATH.match(word)
     convert = _CONVERSIONS.get(word) if path else None
@@ -437,7 +440,7 @@ _CONVERSIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "`shm`": to_size,
     "`resources.memory`": to_size,
     "`resources.gpu`": _to_devices,
-    _DEADLINE: _to_seconds,
+    **dict.fromkeys((_DEADLINE, "`activeDeadlineSeconds`"), _to_seconds),
     "`restartPolicy`": _to_restart_policy,
     **dict.fromkeys(_PROCESSES.values(), _keep),
 }

@@ -345,7 +345,9 @@ def _report_unknown(
         cause = "unnamed item" if entry else ""
         return Problem("unknown-field", message, place, fix_steps=fix_steps, safe=safe, cause=cause, meant=close)
     block = find_block(title, str(key), schemas, framework)
-    fix_steps, safe = suggest_move(key, value, block, value) if block else NO_FIX
+    # A value in another unit cannot be moved as it is.
+    is_moved = block and advice in (f"write `{block}.{key}`", f"put it below `{block}`")
+    fix_steps, safe = suggest_move(key, value, block, value) if is_moved else NO_FIX
     return Problem("unknown-field", f"{start}; {advice}", place, fix_steps=fix_steps, safe=safe, cause=cause)
 
 
@@ -550,7 +552,7 @@ def _enum(allowed: list[Any]) -> Check:
         if isinstance(found, (dict, list)) or (type(found), found) not in known:
             other = _find_other_word(name, found, words) if isinstance(found, str) else ""
             close = find_closest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
-            meant = other or close
+            meant = other or close or _find_long_form(found, words)
             expected = list_alternatives([f"`{word}`" for word in words])
             message = f"`{name}` is {format_value(value)}, and must be {expected}"
             fix_steps, safe = suggest_value(at_value(value, entry), words)
@@ -565,6 +567,16 @@ def _enum(allowed: list[Any]) -> Check:
             problems.append(problem._replace(fix_steps=fix_steps, safe=safe))
 
     return check
+
+
+def _find_long_form(found: Any, known: list[str]) -> str:
+    """Return the one value of which a word is the beginning: `warning` for `warn`."""
+    is_short = isinstance(found, str) and len(found) >= _SHORTEST_FORM
+    long = [word for word in known if is_short and word.lower().startswith(found.lower())]
+    return long[0] if len(long) == 1 else ""
+
+
+_SHORTEST_FORM = 4
 
 
 def _list_longer(found: str, close: str, known: list[str]) -> list[str]:

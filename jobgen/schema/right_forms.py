@@ -35,6 +35,7 @@ _SAME_VALUE = ("name", "value", "image", "repository", "size", "sizeLimit", "lim
 """The only entry of a mapping with such a name is the value itself."""
 _OPTION = lazy_pattern(r"--?[A-Za-z][\w.-]*")
 _FILE = lazy_pattern(r"[\w.-]+\.[A-Za-z]{2,10}")
+_PATH = lazy_pattern(r"(?:\.{0,2}/)?(?:[\w.-]+/){0,8}[\w.-]+\.[A-Za-z]{2,10}")
 _IMAGE = lazy_pattern(r"[a-z0-9][\w.@-]*[/:][\w./:@-]*\w")
 _SOURCES = {
     "configMap": "name",
@@ -47,6 +48,9 @@ _SOURCES = {
 _LISTS = {"requiredDuringSchedulingIgnoredDuringExecution": "nodeSelectorTerms", "selector": "matchExpressions"}
 """The field of a mapping that is meant by a list in its place."""
 _TAGGED = lazy_pattern(r"[a-z0-9][\w./:-]*:[\w][\w.-]*")
+_WORD = lazy_pattern(r"[A-Za-z][\w.-]*")
+_PAIR = lazy_pattern(r"([A-Za-z][\w./-]{0,200})=([\w./-]{1,63})")
+"""An entry of a mapping as `kubectl` takes it: `pool=h100`."""
 _ENTRY_WITHOUT_SPACE = lazy_pattern(r"([A-Za-z_][\w./-]*):([^\s:/]\S*)")
 
 
@@ -98,7 +102,8 @@ def show_right_form(
         return f"; write `{config}: {{mountPath: /etc/{config}, data: {{{name}: …}}}}`, with this text for `…`"
     if name == "command" and isinstance(text, str) and ("\n" in text.strip() or _SHELL_WORD.match(text)):
         return "; write `command: [bash, -c]`, and the script as the only item of `args`, below `- |`"
-    examples = list(examples)
+    own_path = [{"pvc": name, "mountPath": text}] if is_volume and str(text).startswith("/") else []
+    examples = [*own_path, *examples]
     # An example that is too long for a message is shown by its first entry.
     first: list[Plain] = [dict([next(iter(each.items()))]) for each in examples if isinstance(each, dict) and each]
     first += [each[:1] for each in examples if isinstance(each, list) and each]
@@ -153,11 +158,13 @@ def show_command(text: Plain) -> str:
 
 def show_config(name: str, text: Node) -> str:
     """Return `write …` with a ConfigMap around a file that stands directly in `configs`; empty if it is none."""
-    if not isinstance(text, str) or not (_FILE.fullmatch(name) or "\n" in text):
+    if not isinstance(text, str) or not (_FILE.fullmatch(name) or "\n" in text or _PATH.fullmatch(text)):
         return ""
+    file = text.rpartition("/")[2] if _PATH.fullmatch(text) else name
     own = write_as_name(name.partition(".")[0])
-    shown = f"{own}: {{mountPath: /etc/{own}, data: {{{name}: …}}}}"
-    return f"write `{shown}`" if own and len(shown) <= _MAX_FORM and "`" not in shown else ""
+    shown = f"{own}: {{mountPath: /etc/{own}, data: {{{file}: …}}}}"
+    text_of = ", with the text of the file for `…`" if file != name and "\n" not in text else ""
+    return f"write `{shown}`{text_of}" if own and len(shown) <= _MAX_FORM and "`" not in shown else ""
 
 
 _VARIABLE = lazy_pattern(r"([A-Za-z_]\w*) ?= ?(.*)")
@@ -198,6 +205,7 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
     elif isinstance(value, dict):
         if name == "env":
             yield [{"name": key, "value": str(each)} for key, each in value.items() if not isinstance(each, dict)]
+        yield from _guess_from_scalars(name, value)
         inner = {key: each for key, each in value.items() if isinstance(each, dict) and each}
         is_unnamed = not any(map(_has_name, inner.values()))
         yield [{"name": key, **each} for key, each in inner.items()] if is_unnamed else None
@@ -214,6 +222,16 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
             {key: only} for each in shown if len(each) == 1 for key, old in each.items() if isinstance(old, int)
         )
         yield [only]
+
+
+def _guess_from_scalars(name: str, value: Mapping[str, Plain]) -> Iterator[Plain]:
+    """Yield the options, or the images with their tags, that a mapping of scalars means."""
+    if any(isinstance(each, (dict, list, type(None))) for each in value.values()):
+        return
+    if name == "args" and all(map(_WORD.fullmatch, value)):
+        yield [f"--{key}={_spell(each)}" for key, each in value.items()]
+    if name == "images":
+        yield [{"name": key, "newTag": str(each)} for key, each in value.items()]
 
 
 def _to_volume(bind: re.Match[str]) -> tuple[str, dict[str, Plain]]:
@@ -243,6 +261,9 @@ def _guess_from_text(name: str, text: str) -> Iterator[Plain]:
     entries = [_ENTRY_WITHOUT_SPACE.fullmatch(word) for word in text.split()]
     if entries and all(entries):
         yield {entry[1]: resolve(entry[2]) for entry in entries if entry}
+    signed = [_PAIR.fullmatch(word) for word in re.split("[, ]+", text.strip(", "))]
+    if name not in ("args", "command") and all(signed):
+        yield {pair[1]: pair[2] for pair in signed if pair}
     if claim := _CLAIM.match(text):
         yield {"pvc": claim[1], "mountPath": claim[2]}
     if name == "env" and "=" in text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.check.admission.fields import Validation
+from jobgen.check.admission.fields import Validation, list_mappings
 from jobgen.check.admission.names import is_dns_label
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.finding import FixStep
@@ -35,5 +35,15 @@ def report_missing_volume(name: str, place: At, pod: Validation) -> None:
     if meant and not is_dns_label(meant) and meant.lower() == name.lower():
         # The name of the volume is reported.
         return
+    meant = meant or _find_unmounted(name, pod)
     message += ask_for(meant) or "; add it to the pod"
     pod.report("unknown-volume", message, place, suggest_value(place, known), meant=meant)
+
+
+def _find_unmounted(name: str, pod: Validation) -> str:
+    """Return the one volume that no container mounts, if its name is the beginning of another, or the reverse."""
+    containers = [each for key in ("containers", "initContainers") for each in list_mappings(pod.spec.get(key))]
+    mounted = {as_text(mount.get("name")) for each in containers for mount in list_mappings(each.get("volumeMounts"))}
+    left = [volume for volume in pod.volumes if volume not in mounted]
+    is_alike = len(left) == 1 and (name.startswith(left[0]) or left[0].startswith(name))
+    return left[0] if is_alike else ""

@@ -322,7 +322,7 @@ class _Compiler:
         # Imported late: most objects are valid.
         from jobgen.check.schema.field_locations import locate_fields
         from jobgen.check.schema.field_shapes import find_alike, find_holder, find_longer, find_missing_level
-        from jobgen.check.schema.other_places import find_other_place
+        from jobgen.check.schema.other_places import find_level_of_amounts, find_other_place
 
         types = self.root.get("$defs", {})
         known = list(properties)
@@ -331,7 +331,10 @@ class _Compiler:
         unknown = [key for key in islice(holder, MAX_FINDINGS) if key not in properties]
         if place := find_other_place(field, holder, properties):
             return _Hint(place, cause="misplaced")
-        if level := find_missing_level(unknown, holder, properties, types):
+        amounts = find_level_of_amounts(unknown, properties)
+        if amounts in holder:
+            return _Hint(f"; it belongs in `{amounts}`", cause="misplaced")
+        if level := amounts or find_missing_level(unknown, holder, properties, types):
             return _Hint(level=level, is_first=unknown[0] == field)
         self._locations = self._locations or locate_fields(self.root)
         known_paths = self._locations.get(field, [])
@@ -343,6 +346,9 @@ class _Compiler:
         is_same = close.lower() == field.lower()
         is_meant = is_same or (is_certain and self._fits(properties[close], holder[field]))
         longer = "" if is_meant or is_certain else find_longer(field, holder, properties)
+        if known_paths and len(longer) < len(field):
+            # `nodeSelector` of a pod is no `selector`.
+            longer = ""
         if longer and self._fits(properties[longer], holder[field]):
             return _Hint(ask_for(longer), meant=longer, is_alike=True)
         if known_paths and not is_meant:

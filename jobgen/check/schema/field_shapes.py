@@ -17,6 +17,10 @@ _MOST = 50
 _MAX_STEPS = 16
 
 
+_ROLES = frozenset(("Chief", "Evaluator", "Launcher", "Master", "PS", "Worker"))
+"""Roles of the operators of Kubeflow, whose jobs have them below `…ReplicaSpecs`."""
+
+
 def find_missing_level(
     unknown: Sequence[str], holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
 ) -> str:
@@ -26,6 +30,8 @@ def find_missing_level(
     """
     if not 0 < len(unknown) <= _MOST:
         return ""
+    if _ROLES.issuperset(unknown) and (roles := [name for name in properties if name.endswith("ReplicaSpecs")]):
+        return "" if len(roles) > 1 or roles[0] in holder else roles[0]
     level = _choose(frozenset(unknown), holder, properties, types) or _choose_pod(unknown, holder, properties, types)
     # A scalar may as well be moved to where it belongs.
     is_block = level in ("spec", _POD) and isinstance(holder[unknown[0]], (dict, list))

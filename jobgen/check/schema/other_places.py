@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 
 from jobgen.model.data import Node, value_of
 
 _OF_CONTAINER = "; it belongs in `securityContext` of a container"
+_OF_COMPOSE = {
+    "build": "; write `image`, with the name of an image that is built already",
+    "cpus": "; write `cpu` below `resources.limits`",
+    "depends_on": "; remove it: what must run before is one of `initContainers`",
+    "deploy": "; write `resources`",
+    "entrypoint": "; write `command`",
+    "env_file": "; write `envFrom`",
+    "environment": "; write `env: [{name: …, value: …}]`",
+    "gpus": "; write `nvidia.com/gpu` below `resources.limits`",
+    "healthcheck": "; write `livenessProbe`",
+    "ipc": "; mount an `emptyDir` with `medium: Memory` at `/dev/shm`, or write `hostIPC` in the pod",
+    "mem_limit": "; write `memory` below `resources.limits`",
+    "network_mode": "; write `hostNetwork` in the pod",
+    "restart": "; write `restartPolicy` in the pod",
+    "shm_size": "; mount an `emptyDir` with `medium: Memory` at `/dev/shm`",
+    "user": "; write `securityContext: {runAsUser: …}`",
+}
+"""What Docker Compose has in a service, and what to write in a container."""
 _PLACES = {
+    **{(name, "workingDir"): advice for name, advice in _OF_COMPOSE.items()},
+    ("args", "entrypoint"): "; write the whole command line as `entrypoint`, as one text",
+    ("command", "entrypoint"): "; write the whole command line as `entrypoint`, as one text",
     ("allowPrivilegeEscalation", "fsGroup"): _OF_CONTAINER,
     ("capabilities", "fsGroup"): _OF_CONTAINER,
     ("configMapKeyRef", "configMapRef"): "; write `configMapRef`, or `env` with `valueFrom` for one key",
@@ -22,6 +43,16 @@ _PLACES = {
 }
 """What to write for a field, by the field and another one that its mapping may have."""
 _NAMES = frozenset(name for name, _ in _PLACES)
+_AMOUNTS = frozenset(("cpu", "ephemeral-storage", "memory", "storage"))
+"""Resources without a domain."""
+
+
+def find_level_of_amounts(unknown: Collection[str], properties: Container[str]) -> str:
+    """Return `limits` or `requests` for amounts that stand directly in `resources`; empty for other fields."""
+    if "limits" not in properties or "requests" not in properties or not unknown:
+        return ""
+    is_amount = all(name in _AMOUNTS or "/" in name for name in unknown)
+    return ("requests" if "storage" in unknown else "limits") if is_amount else ""
 
 
 def find_other_place(field: str, holder: Mapping[str, Node], properties: Container[str]) -> str:

@@ -54,6 +54,8 @@ def parse_address(text: str) -> Address | None:
 def describe_address_fault(text: str, release: Release) -> str:
     """Return what is wrong with an IP address, or an empty string."""
     address = parse_address(text)
+    if address is None and text.lower() == "none":
+        return f"`{text}` is not a valid IP address; write `None` for a headless Service"
     if address is None:
         return f"`{text}` is not a valid IP address; write it like `10.9.8.7` or `2001:db8::1`"
     if release >= _STRICT_SINCE and not is_ip_address(text):

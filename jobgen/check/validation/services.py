@@ -114,7 +114,9 @@ def _check_service(obj: Fields, entry: Entry, run: Validation) -> None:
         # Which of the other fields are valid depends on the type.
         run.report_unsupported("type", At(spec, "type"), _TYPES)
         return
-    if not as_list(spec.get("ports")) and not service.is_headless and service.type != "ExternalName":
+    # `none` is reported as an address, and means a headless Service.
+    has_address = not service.is_headless and as_text(spec.get("clusterIP")).lower() != "none"
+    if not as_list(spec.get("ports")) and has_address and service.type != "ExternalName":
         run.report_missing("a Service with a cluster IP", spec, "ports", find_entry(obj, "spec", entry))
     _validate_load_balancer(service, run)
     _validate_external_traffic(service, run)

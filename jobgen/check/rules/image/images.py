@@ -50,7 +50,11 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     message = f"`{image}` is not a valid image name: {why}"
     scheme, separator, rest = image.partition("://")
     hint = f"; remove `{scheme}{separator}`" if separator else ""
-    closed = "".join(image.split())
+    parts = image.split()
+    # A space may stand for the colon before a tag.
+    is_tag = len(parts) == 2 and parts[1].lstrip("v")[:1].isdigit() and not parse_image_name(parts[0]).has_tag
+    tagged = ":".join(parts) if is_tag else ""
+    closed = tagged if tagged and not find_image_error(tagged) else "".join(parts)
     lower = lower_repository(image)
     if not separator and lower != image and not find_image_error(lower):
         hint = f"; write `{lower}`"

@@ -57,6 +57,9 @@ def unsupported_restart_policy(role: Role) -> Iterator[Violation]:
         yield Violation(place, message, severity=choose_severity(role.manifest), fix_steps=fix_steps, safe=False)
 
 
+_POLICIES = ("Always", "ExitCode", "Never", "OnFailure")
+
+
 @rule("pod", WARNING, fields=("restartPolicy",))
 def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
     """A restart policy in a pod template that the operator overwrites.
@@ -79,7 +82,10 @@ def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
         if as_text(role.restart_policy_node):
             advice = "the policy of the role; remove it from the pod template"
         else:
-            advice = f"the default of the role; to keep it, write `restartPolicy: {written}` beside `template`"
+            # Some write a policy in other letters, which the role would not take.
+            kept = next((each for each in _POLICIES if each.lower() == written.lower()), "")
+            advice = "the default of the role"
+            advice += f"; to keep it, write `restartPolicy: {kept}` beside `template`" if kept else ""
         yield Violation(
             node,
             f"`{written}` is overwritten with `{effective}`, {advice}",
