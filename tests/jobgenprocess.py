@@ -12,6 +12,7 @@ import base64
 import contextlib
 import functools
 import gc
+import importlib
 import io
 import marshal
 import os
@@ -163,6 +164,9 @@ def _serve(listener: socket.socket) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for arguments in WARM_UP:
             run_here([word.replace("{folder}", folder) for word in arguments])
+    # Most of the start of a language server is to load this.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("pygls.lsp.server")
     gc.collect()
     gc.freeze()  # forked processes share what is never looked at again
     running: dict[int, socket.socket] = {}

@@ -10,14 +10,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
+from jobgenprocess import name_program
 from lsprotocol import types
 from pytest_lsp import LanguageClient
 
+REAL = (sys.executable, "-P", "-m", "jobgen")
+"""The program of users: for tests of its process, and of those that it starts."""
 # The server asks for reports about changed files, and says when lenses and hints are old.
 _REQUESTS = (
     types.CLIENT_REGISTER_CAPABILITY,
@@ -53,11 +56,18 @@ async def wait_for(is_done: Callable[[], object]) -> None:
 class Client:
     """A language server in its own process, and what it sent."""
 
-    def __init__(self, folders: list[Path], capabilities: dict[str, Any] | None = None, *, log: Path) -> None:
+    def __init__(
+        self,
+        folders: list[Path],
+        capabilities: dict[str, Any] | None = None,
+        *,
+        log: Path,
+        program: Sequence[str] = (),
+    ) -> None:
         self.log = log
         self._log = log.open("wb")
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "jobgen", "lsp"],
+            [*(program or name_program()), "lsp"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

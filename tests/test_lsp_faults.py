@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from jobgenprocess import run_here
-from lspclient import Client
+from lspclient import REAL, Client
 from lsprotocol import types
 from test_lsp import JOB, OVERLAY
 
@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folder, tmp_path_factory):
-    with Client([folder], log=tmp_path_factory.mktemp("log") / "log.txt") as client:
+    with Client([folder], log=tmp_path_factory.mktemp("log") / "log.txt", program=REAL) as client:
         yield client
 
 
@@ -364,7 +364,7 @@ def find_processes(parents):
 @pytest.mark.parametrize("end", ["closes", "dies", "exits without shutdown"])
 def test_no_process_stays(tmp_path, end):
     folder = write(tmp_path, REPOSITORY)
-    with Client([folder], log=tmp_path / "log.txt") as client:
+    with Client([folder], log=tmp_path / "log.txt", program=REAL) as client:
         client.wait_children()
         processes = {client.process.pid, *client.list_children()}
         assert len(processes) > 1
@@ -409,7 +409,7 @@ def test_command_in_a_terminal_says_that_it_waits(tmp_path):
 
 def test_background_process_is_started_again(tmp_path):
     folder = write(tmp_path, REPOSITORY)
-    with Client([folder], log=tmp_path / "log.txt") as client:
+    with Client([folder], log=tmp_path / "log.txt", program=REAL) as client:
         for start in range(5):
             client.wait_children()
             [pid] = client.list_children()

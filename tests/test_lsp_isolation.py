@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from lspclient import Client
+from lspclient import REAL, Client
 
 # Python reads this module when it starts, in the server and in every process that it starts.
 WATCH = """\
@@ -79,7 +79,7 @@ def test_server_opens_no_connection_and_starts_only_itself_and_git(tmp_path: Pat
     monkeypatch.chdir(root)
     monkeypatch.setenv("PYTHONPATH", str(hooks))
     monkeypatch.setenv("WATCHED", str(watched))
-    with Client([root], log=tmp_path / "log") as client:
+    with Client([root], log=tmp_path / "log", program=REAL) as client:
         answers = []
         for name in ("bad", "fine"):
             uri = (root / f"jobs/{name}.yaml").as_uri()

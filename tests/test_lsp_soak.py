@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from editorfiles import NEW_FILES, edit, make_repository
-from lspclient import Client
+from lspclient import REAL, Client
 from test_editor_lint import lint_saved, write
 
 from jobgen.reports import Report
@@ -196,7 +196,7 @@ def test_random_edits_end_with_the_findings_of_lint(tmp_path, stress, seed):
     files = make_repository(random, jobs=12)
     write(folder, files)
     watching = {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}}}
-    with Client([folder], watching, log=tmp_path / "log.txt") as client:
+    with Client([folder], watching, log=tmp_path / "log.txt", program=REAL) as client:
         editor = Editor(client, folder, files, random)
         end = time.monotonic() + SECONDS * stress
         compared = first_memory = 0
