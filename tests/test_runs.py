@@ -97,6 +97,24 @@ def test_fields_that_do_not_reach_pods_keep_the_run_name(fields):
     assert name_of(changed(**fields)) == name_of(job())
 
 
+def with_scratch(size):
+    """The job with a volume of its own template that has a size."""
+    volume = {"name": "scratch", "emptyDir": {"sizeLimit": size}}
+    return changed(podTemplate={"spec": {"volumes": [volume]}})
+
+
+@pytest.mark.parametrize("size", ["1024Mi", 1073741824])
+def test_an_equal_size_of_a_volume_keeps_the_run_name(size):
+    assert name_of(with_scratch(size)) == name_of(with_scratch("1Gi")) != name_of(with_scratch("2Gi"))
+
+
+def test_a_text_that_looks_like_a_quantity_is_a_text():
+    """A program may read `1Gi` and not `1024Mi`."""
+    first, second = (name_of(changed(command=["train", size])) for size in ("1Gi", "1024Mi"))
+
+    assert first != second
+
+
 def test_object_labels_and_gitops_engine_keep_the_run_name():
     data = job()
     data["metadata"] |= {"labels": {"team": "nlp"}, "annotations": {"a": "b"}, "namespace": "ml"}
