@@ -266,3 +266,15 @@ def test_an_emptied_mapping_is_told_from_an_empty_one():
     for objects in ([{"a": {"b": {}}}, {"a": {"b": {"c": 1}}}], [{"a": {"b": {"c": 1}}}, {"a": {"b": {}}}]):
         evaluator = make_evaluator(text)
         assert [find_all(evaluator, obj) for obj in objects] == [find_all(make_evaluator(text), obj) for obj in objects]
+
+
+def test_a_variable_that_is_no_structure_is_inside_of_the_expression():
+    """Its value is not converted to Python and back."""
+    variable = PolicyExpression("object.a > 1 ? 'x' : 'y'", {}, "any")
+    expression = PolicyExpression("variables.v == 'x' && variables.v != 'z'", {"v": variable}, "bool")
+
+    shared = expression.share()
+
+    assert shared is not None
+    assert (shared.variables, "variables." in shared.text) == ((), False)
+    assert [expression.evaluate_fast(Bound({"object": {"a": number}})) for number in (1, 2)] == [False, True]
