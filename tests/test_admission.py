@@ -31,7 +31,7 @@ def templates(path):
 
 
 def found(template):
-    return [(problem.rule, problem.message) for problem in validate_pod_template(template, None, POD)]
+    return [(problem.rule, str(problem.sentence)) for problem in validate_pod_template(template, None, POD)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
@@ -183,7 +183,7 @@ def assert_documented(problems):
     """Check that each problem has the name of an admission rule and a message."""
     for problem in problems:
         assert problem.rule in POD_RULES
-        assert problem.message
+        assert str(problem.sentence)
 
 
 def spoil(tree, data):

@@ -109,7 +109,9 @@ def test_an_exception_in_a_rule_is_a_problem_and_the_other_rules_run():
     problems = check(pytorch_job(Worker=3))
 
     assert [problem.rule for problem in problems] == ["internal-error", "many-replicas"]
-    assert problems[0].message.startswith("the rule `fails` failed on this object with `ValueError`: out of order")
+    assert str(problems[0].sentence).startswith(
+        "the rule `fails` failed on this object with `ValueError`: out of order"
+    )
     assert problems[0].severity is Severity.ERROR
     assert bool(check.find_problems(check.manifest(pytorch_job(Worker=1))))
 

@@ -144,7 +144,7 @@ def is_checked(text, name, known, starts):
     """Return True if the format itself reports the wrong word in a text, with a message that has one of some parts."""
     source = read(text.encode(), "a.yaml", traced=True)
     messages = [
-        problem.message for each in source.documents for problem in find_errors(each.data, name, known.frameworks)
+        str(problem.sentence) for each in source.documents for problem in find_errors(each.data, name, known.frameworks)
     ]
     return any("`zzz`" in message and part in message for message in messages for part in starts)
 

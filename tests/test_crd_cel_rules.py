@@ -51,7 +51,7 @@ def test_objects_that_the_cel_rules_accept_are_accepted(check, spec):
 
 @pytest.mark.parametrize(("spec", "node", "message"), SPECS["refused"], ids=json.dumps)
 def test_objects_that_a_cel_rule_refuses_are_refused_at_its_path(check, spec, node, message):
-    found = [(problem.rule, name(problem.node), problem.message) for problem in check(recital(spec=spec))]
+    found = [(problem.rule, name(problem.node), str(problem.sentence)) for problem in check(recital(spec=spec))]
 
     assert found == [("crd-rule-violated", node, message)]
 
@@ -64,7 +64,7 @@ def name(place):
 def test_root_rules_see_only_the_name_of_the_metadata(check):
     made = recital(spec={}) | {"metadata": {"name": "x", "labels": {}}}
 
-    assert [problem.message for problem in check(made)] == ["a recital begins with r"]
+    assert [str(problem.sentence) for problem in check(made)] == ["a recital begins with r"]
     assert check(recital()) == []
 
 
@@ -218,7 +218,7 @@ def test_embedded_objects_are_objects(embedded, messages):
     version = {"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {"embedded": field}}}}
     crd = {"spec": {"group": "example.com", "names": {"kind": "Recital"}, "versions": [version]}}
     (schema,) = dict(convert_crd(crd)).values()
-    found = [problem.message for problem in compile_structural(schema)(recital(embedded=embedded))]
+    found = [str(problem.sentence) for problem in compile_structural(schema)(recital(embedded=embedded))]
 
     assert len(found) == len(messages)
     assert [part for part, message in zip(messages, found, strict=True) if part not in message] == []

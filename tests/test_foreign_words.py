@@ -143,7 +143,7 @@ FOREIGN = st.one_of(WORD, st.sampled_from("time image mage size page table named
 @laws(150)
 @given(FOREIGN, st.sampled_from(["trainingjob", "overlay"]))
 def test_what_is_suggested_for_a_field_is_near_and_valid_there(word, name):
-    from jobgen.model.finding import quoted_values
+    from jobgen.model.sentence import values_of
 
     kind = "TrainingJob" if name == "trainingjob" else "Overlay"
     spec = {word: "x", **({"image": "a:1"} if kind == "TrainingJob" else {})}
@@ -151,8 +151,8 @@ def test_what_is_suggested_for_a_field_is_near_and_valid_there(word, name):
     problems: list = []
     compile_format(name, FRAMEWORKS)(document, "document", None, problems)
     for problem in problems:
-        _, _, meant = problem.message.partition("did you mean ")
-        for other in filter(None, quoted_values(meant)):
+        _, _, meant = str(problem.sentence).partition("did you mean ")
+        for other in filter(None, values_of(meant)):
             assert is_same_name(word, other) or is_allowed(word, other) or is_word_of_another_tool(word, other)
 
 

@@ -11,13 +11,15 @@ from moduletrees import parse_module
 ROOT = Path(__file__).parent.parent / "jobgen"
 MODULES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in ROOT.rglob("*.py")}
 OF_SHELL = ("features/launch/script_slips",)
-READING = frozenset("find_wrong_values quoted_values findall finditer fullmatch len match search".split())
+READING = frozenset(
+    "advice_of fault_of findall finditer fullmatch len match replace_words search values_at_fault values_of".split()
+)
 """Functions that take a text apart, or look for something in it."""
 ASKING = frozenset("has_word is_due_to mentions".split())
 """Methods that look for something in a message."""
 PARTS = frozenset("message_numbers quoted reword without_advice wrong_values".split())
 """Properties and methods that take a message apart, or replace words of it."""
-WORDS = ("message", *ASKING, *PARTS)
+WORDS = ("message", "sentence", *ASKING, *PARTS)
 EXCEPTIONS = {
     "model/finding": "defines what tells two findings apart, and how a sentence marks its values and its advice",
     # Texts of other programs and of users.
@@ -49,7 +51,6 @@ EXCEPTIONS = {
     "rendering/mended_jobs": "a fault of a field that a policy names is no second one",
     "reports/consequences": "the same",
     # Words of a message are replaced: those for a spec, for kustomize, for an item of a list.
-    "check/schema/crd_schema": "the mapping is named by its path if two have its name",
     "check/schema/shipped": "what the newest release of an operator has is said of that release",
     "check/schema/tree_definitions": "the reason why a definition is not used",
     "features/launch/config_files": "the reason why a file cannot be read",
@@ -124,7 +125,7 @@ FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
 
 
 def is_message(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "message"
+    return isinstance(node, ast.Attribute) and node.attr in ("message", "sentence")
 
 
 def list_lines(path: Path) -> list[int]:

@@ -382,7 +382,7 @@ def test_a_value_that_a_hint_names_is_not_refused(stress):
         for document in islice(hint_documents(), start, None, step):
             plain = untraced(document)
             for problem in check(plain):
-                match = HINT.search(problem.message)
+                match = HINT.search(str(problem.sentence))
                 is_value = type(problem.node) is PathTo and not problem.node.is_key
                 is_value = is_value and not isinstance(problem.node.follow(plain), (dict, list))
                 path = problem.node.steps if match and is_value else None
@@ -400,8 +400,8 @@ def test_a_value_that_a_hint_names_is_not_refused(stress):
                     if problem.rule == "unknown-role":
                         # Its fields belong to the role that is there, which a message names, too.
                         del after["duplicate-role"]
-                    assert not after - before, (problem.message, value, after - before)
-                    assert after[problem.rule] < before[problem.rule], (problem.message, value)
+                    assert not after - before, (str(problem.sentence), value, after - before)
+                    assert after[problem.rule] < before[problem.rule], (str(problem.sentence), value)
                     applied[problem.rule] += 1
     assert {"unsupported-value", "restart-policy-sanity", "unknown-enum-value", "never-completes"} <= applied.keys()
 
@@ -843,15 +843,15 @@ def test_an_api_version_that_no_cluster_has_is_an_error_with_the_right_one(case)
     obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "b"}}
     (problem,) = Checker(PROJECT.layers, PROJECT.kinds, cluster)(obj)
     assert (problem.rule, problem.severity) == ("old-api-version", "error")
-    assert problem.message.startswith(start)
-    assert problem.message.endswith(end)
+    assert str(problem.sentence).startswith(start)
+    assert str(problem.sentence).endswith(end)
 
 
 def test_a_version_of_an_undeclared_operator_may_exist():
     obj = {"apiVersion": "kueue.x-k8s.io/v1", "kind": "LocalQueue", "metadata": {"name": "a", "namespace": "b"}}
     (problem,) = Checker(PROJECT.layers, PROJECT.kinds, Cluster())(obj)
     assert problem.rule == "missing-schema"
-    assert "use `kueue.x-k8s.io/v1beta2`, which jobgen knows" in problem.message
+    assert "use `kueue.x-k8s.io/v1beta2`, which jobgen knows" in str(problem.sentence)
 
 
 UNKNOWN_FIELDS = {
@@ -903,7 +903,7 @@ def test_an_unknown_field_has_one_true_hint(case):
     cluster, text, message = UNKNOWN_FIELDS[case]
     document = read(textwrap.dedent(text).encode(), "a.yaml", traced=True).documents[0].data
     problems = Checker(PROJECT.layers, PROJECT.kinds, Cluster(**cluster))(document)
-    assert [problem.message for problem in problems if problem.rule == "unknown-field"] == [message]
+    assert [str(problem.sentence) for problem in problems if problem.rule == "unknown-field"] == [message]
 
 
 def test_a_field_that_is_newer_than_the_operator_is_one_finding(tmp_path):

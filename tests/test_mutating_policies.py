@@ -62,7 +62,7 @@ def evaluate(documents, obj, tmp_path):
     checker = Checker(own_layers(tmp_path), project.kinds, project.environment("", []).cluster, (), evaluator)
     made = checker.mutate(obj)
     problems = [*made.failures, *checker.evaluate_policies(made.object)]
-    return [problem.message for problem in problems], made.object
+    return [str(problem.sentence) for problem in problems], made.object
 
 
 def config_map(**fields):
@@ -229,7 +229,7 @@ def test_two_policies_of_one_name_are_an_error():
 
     policies, problems = compile_policies([*mutating("m", text), mutating("m", text)[0]])
 
-    assert [problem.message for problem in problems] == ["there are two policies named `m`"]
+    assert [str(problem.sentence) for problem in problems] == ["there are two policies named `m`"]
     assert len(policies.mutating) == 1
 
 

@@ -371,7 +371,7 @@ def rule_messages(rule, obj, objects, **cluster):
     made = Cluster(**cluster)
     state = build_state(made, objects, [], [])
     check = next(each for each in all_rules() if each.name == rule).check
-    return [violation.message.partition(";")[0] for violation in check(view(obj, made), state)]
+    return [str(violation.sentence).partition(";")[0] for violation in check(view(obj, made), state)]
 
 
 CONTAINER, POD_LIMITS = {"type": "Container"}, {"type": "Pod"}

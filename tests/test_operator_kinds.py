@@ -972,7 +972,7 @@ def changed(kind, change):
 
 def find(obj, operators=(), gates=()):
     cluster = Cluster(operators=dict(operators), feature_gates=tuple(gates) or None)
-    return [f"{problem.rule}: {problem.message}" for problem in RUNNER.find_problems(Manifest(obj, None, cluster))]
+    return [f"{problem.rule}: {problem.sentence}" for problem in RUNNER.find_problems(Manifest(obj, None, cluster))]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.kind} {row.change} {row.expected[:40]}"[:120] for row in ROWS])

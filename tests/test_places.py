@@ -268,7 +268,9 @@ def test_what_operators_reject_has_a_path(name, tmp_path, monkeypatch):
         lint_paths(tmp_path / str(number), (), (), format_="json", today=TODAY)
 
     assert seen
-    assert [problem.message for manifest, problem in seen if Places(manifest.object).find(problem.node) is None] == []
+    assert [
+        str(problem.sentence) for manifest, problem in seen if Places(manifest.object).find(problem.node) is None
+    ] == []
 
 
 DERIVED = {"spec": {"template": {"metadata": {"labels": {"a": "b"}}, "rules": [{"name": "c"}, {}]}}}

@@ -138,27 +138,27 @@ def test_strongest_of_several_bindings_sets_the_severity():
 def test_message_falls_back_to_reason_and_expression(validation, message):
     [problem] = judged((policy("object.spec.x != 1", validation=validation) + THING).encode())
 
-    assert problem.message == message
+    assert str(problem.sentence) == message
 
 
 def test_evaluation_error_is_reported_as_such():
     [problem] = judged((policy("object.spec.nowhere == 1") + THING).encode())
 
-    assert problem.message == "policy `p` could not be evaluated: no such key: `nowhere`"
+    assert str(problem.sentence) == "policy `p` could not be evaluated: no such key: `nowhere`"
 
 
 def test_error_in_a_multi_line_expression_has_its_line():
     text = policy("object.spec.x == 1\n&& object.spec.y ==") + THING
     [problem] = [problem for problem in judged(text.encode()) if problem.rule == "invalid-policy"]
 
-    assert "line 2, column" in problem.message
+    assert "line 2, column" in str(problem.sentence)
 
 
 def test_more_than_64_conditions_are_refused():
     conditions = "\n".join(f"    - {{name: c{number}, expression: 'true'}}" for number in range(65))
     text = policy("true", more=f"  matchConditions:\n{conditions}")
 
-    assert [problem.message for problem in judged(text.encode())] == [
+    assert [str(problem.sentence) for problem in judged(text.encode())] == [
         "`65` match conditions are too many; the limit is 64"
     ]
 
@@ -382,7 +382,7 @@ def test_policies_accept_any_tree(evaluator, kind, metadata, inner):
 
     for problem in (*evaluator.find_problems(made), *evaluator.find_problems({**made, "spec": inner})):
         assert problem.rule in names
-        assert problem.message
+        assert str(problem.sentence)
 
 
 POLICIES = [document for path in (*CASES, *SHIPPED) for document in documents(path.read_bytes(), traced=False)]
@@ -404,7 +404,7 @@ def test_mutated_policies_compile_or_are_reported(data):
     # A policy without its binding, or a binding without its policy, is a problem in any case.
     assert [bindings for _, bindings in policies.policies if bindings] == []
     assert bool(problems) == is_policy(document)
-    assert all(problem.message for problem in problems)
+    assert all(str(problem.sentence) for problem in problems)
 
 
 def test_null_fields_of_a_policy_are_ignored():
@@ -487,7 +487,7 @@ def test_messages_with_variables_list_keys_in_order(reads):
     text = policy("false", more="\n".join(variables), validation=f"      messageExpression: {json.dumps(message)}")
     thing = THING.replace("{x: 1}", json.dumps(dict.fromkeys("hgfedcba", 1)))
 
-    assert [problem.message for problem in judged((text + thing).encode(), traced=False)] == [
+    assert [str(problem.sentence) for problem in judged((text + thing).encode(), traced=False)] == [
         "a8 b8 c8 d8 e8 f8 g8 h88"
     ]
 

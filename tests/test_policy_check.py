@@ -37,7 +37,7 @@ def warnings(*validations, variables=(), resources=("things",), schema=SCHEMA, *
     problems = list(find_type_problems(document, [THING, OTHER], lambda _, kind: known.get(kind)))
 
     assert {problem.severity for problem in problems} <= {Severity.WARNING}
-    return [problem.message.partition(", if")[0] for problem in problems]
+    return [str(problem.sentence).partition(", if")[0] for problem in problems]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_one_message_names_all_kinds():
     rule = {"apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["things", "others"]}
     spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "object.spec.typo == 1"}]}
 
-    found = [one.message for one in find_type_problems({"spec": spec}, [THING, OTHER], lambda *_: SCHEMA)]
+    found = [str(one.sentence) for one in find_type_problems({"spec": spec}, [THING, OTHER], lambda *_: SCHEMA)]
 
     assert found == ["undefined field `typo`, if the object is a Other of example.com/v1, Thing of example.com/v1"]
 

@@ -96,7 +96,7 @@ def load(*packs):
 def problems(obj, *packs):
     found = list(load(*packs).find_problems(obj))
 
-    assert [problem.message for problem in found if "could not be evaluated" in problem.message] == []
+    assert [str(problem.sentence) for problem in found if "could not be evaluated" in str(problem.sentence)] == []
     return found
 
 
@@ -220,7 +220,7 @@ def test_pods_are_refused_as_by_pod_security(level, stress):
 def test_policies_and_params_are_accepted_by_the_api_server():
     _, found = compile_policies(document for path in (*FILES, *PARAMS) for document in documents(path))
 
-    assert [problem.message for problem in found] == []
+    assert [str(problem.sentence) for problem in found] == []
     assert len(FILES) >= 20
 
 
@@ -355,7 +355,7 @@ def test_expressions_fit_the_types_of_the_kinds():
     checker = EnvironmentChecker(EnvironmentRunner(config_of_root, "")).checker
     some = [each for each in list_resources(config_of_root) if each.kind in ("Pod", "PyTorchJob", "TrainJob")]
     found = [
-        (path.stem, problem.message)
+        (path.stem, str(problem.sentence))
         for path in FILES
         for problem in find_type_problems(documents(path)[0], some, checker.read_schema)
     ]
@@ -457,7 +457,7 @@ def jobset(jobs, containers, **container):
 def test_large_job_is_within_the_costs_that_the_api_server_allows(jobs, containers, variables):
     """Its GPUs cost the API server about 7,000 of 1,000,000 for 20 jobs with two containers."""
     env = [{"name": f"VARIABLE_{number}", "value": "x"} for number in range(variables)]
-    found = {each.rule: each.message for each in problems(jobset(jobs, containers, env=env), *PACK_NAMES)}
+    found = {each.rule: str(each.sentence) for each in problems(jobset(jobs, containers, env=env), *PACK_NAMES)}
 
     assert "resource-requests" in found
     assert f"the job has {jobs * containers * 8} GPUs" in found["max-gpus"]
@@ -483,7 +483,7 @@ def test_message_names_each_value_once():
     job = pytorch_job(image)
     job["spec"]["pytorchReplicaSpecs"]["Master"] = {"template": sidecar}
     found = [each for each in problems(job, "supply-chain") if each.rule == "allowed-registries"]
-    [message] = {each.message for each in found}
+    [message] = {str(each.sentence) for each in found}
     assert message.startswith("not from an allowed registry: `quay.io/a:1`, `quay.io/b:1`")
     # The image that both roles have is one problem.
     assert [each.evidence[0] for each in found] == ["quay.io/a:1", "quay.io/b:1"]
@@ -501,7 +501,7 @@ def test_message_names_each_value_once():
 def test_missing_labels_are_one_label_or_several(labels, messages):
     job = pytorch_job({"spec": {"containers": [{"name": "pytorch", "image": "a"}]}})
     job["metadata"]["labels"] = labels
-    found = [each.message for each in problems(job, "cost") if each.rule == "required-labels"]
+    found = [str(each.sentence) for each in problems(job, "cost") if each.rule == "required-labels"]
     assert [*dict.fromkeys(found)] == messages
 
 
@@ -510,5 +510,5 @@ def test_three_missing_labels_are_a_list(tmp_path):
     write(tmp_path / "policies" / "params" / "labels.yaml", params.replace("team", "team, owner", 1))
     evaluator = PolicyEvaluator(load_policies(own_layers(repository(tmp_path, "cost"))).policies, ClusterFacts())
     found = evaluator.find_problems(pytorch_job({"spec": {"containers": [{"name": "pytorch", "image": "a"}]}}))
-    [message] = [each.message for each in found if each.rule == "required-labels"]
+    [message] = [str(each.sentence) for each in found if each.rule == "required-labels"]
     assert message.startswith("the labels `team`, `owner` and `cost-center` are missing")

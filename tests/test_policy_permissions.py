@@ -30,7 +30,7 @@ def policy(expression, **more):
 def evaluate(documents, *, grants=True):
     policies, problems = compile_policies(documents)
     evaluator = PolicyEvaluator(policies, ClusterFacts(grants_permissions=grants))
-    return [problem.message for problem in (*problems, *evaluator.find_problems(CONFIG_MAP))]
+    return [str(problem.sentence) for problem in (*problems, *evaluator.find_problems(CONFIG_MAP))]
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def test_policies_and_objects_keep_their_variables_apart():
         for a, b in ((1, 2), (3, 1), (1, 1))
     ]
 
-    found = [[(one.rule, one.message) for one in evaluator.find_problems(obj)] for obj in objects]
+    found = [[(one.rule, str(one.sentence)) for one in evaluator.find_problems(obj)] for obj in objects]
 
     assert problems == []
     assert found == [[("two", "v is 2")], [("one", "v is 3")], []]
@@ -232,9 +232,9 @@ def find_all(evaluator, obj):
     text = json.dumps({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}, **obj}, indent=1).encode()
     made = read(text, "thing.yaml", traced=True).documents[0].data
     found = list(evaluator.find_problems(made))
-    if any("could not be evaluated" in one.message for one in found):
+    if any("could not be evaluated" in str(one.sentence) for one in found):
         return ["failed"]
-    return [(one.rule, one.message, one.evidence, location_of(one.node)) for one in found]
+    return [(one.rule, str(one.sentence), one.evidence, location_of(one.node)) for one in found]
 
 
 def make_evaluator(text):

@@ -263,13 +263,13 @@ def test_every_field_has_a_right_form(name):
             problems: list[Problem] = []
             check({field: wrong}, "x", None, problems)
             for problem in problems:
-                if problem.rule == "wrong-type" and problem.message.startswith(f"`{field}` is"):
-                    text = problem.message.partition("write `")[2].removesuffix("`")
+                if problem.rule == "wrong-type" and str(problem.sentence).startswith(f"`{field}` is"):
+                    text = str(problem.sentence).partition("write `")[2].removesuffix("`")
                     found: list[Problem] = []
                     if text and "…" not in text:
                         check(yaml.safe_load(text), "x", None, found)
-                    if found or ("; " not in problem.message):
-                        silent.add(f"{field}: {problem.message}")
+                    if found or ("; " not in str(problem.sentence)):
+                        silent.add(f"{field}: {problem.sentence}")
     assert not silent, "\n".join(sorted(silent))
 
 

@@ -68,7 +68,7 @@ def test_rules_report_places_of_their_objects(reported):
             steps = [step.node for step in problem.fix_steps]
             named = (problem.node, problem.at, *(node for node, _ in problem.related), *steps)
             if any(node is not None and places.find(node) is None for node in named):
-                outside.append(f"{title}: {problem.rule}: {problem.message}")
+                outside.append(f"{title}: {problem.rule}: {problem.sentence}")
 
     assert outside == []
 

@@ -249,7 +249,7 @@ def test_run_name_without_room_for_the_job_name_is_an_error():
     problems = []
     build_object(JobDocument({**job(), "metadata": {"name": "a-long-name"}}, "a"), expander, [], problems, [])
 
-    assert [(problem.rule, problem.message.partition("` ")[2]) for problem in problems] == [
+    assert [(problem.rule, str(problem.sentence).partition("` ")[2]) for problem in problems] == [
         ("name-too-long-for-hash", "leaves 3 characters for the name; it needs 8")
     ]
 

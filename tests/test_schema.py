@@ -290,8 +290,8 @@ def test_unknown_field_suggests_the_nearest(word, meant):
     [problem] = faults(job | {"spec": {"framework": "jax", word: None}}, "trainingjob")
 
     assert problem.rule == "unknown-field"
-    assert problem.message.endswith(f"; did you mean `{meant}`?") == (meant is not None)
-    assert (word in problem.message, "did you mean" in problem.message) == (True, meant is not None)
+    assert str(problem.sentence).endswith(f"; did you mean `{meant}`?") == (meant is not None)
+    assert (word in str(problem.sentence), "did you mean" in str(problem.sentence)) == (True, meant is not None)
 
 
 @laws(26)

@@ -69,7 +69,7 @@ def test_the_message_states_a_valid_value(name):
 def test_the_empty_string_is_no_value_of_a_format():
     (problem,) = compile_structural({"properties": {"a": {"type": "string", "format": "date-time"}}})({"a": ""})
 
-    assert problem.message == "`a` is ``, and must be a date and time such as `2026-01-31T12:00:00Z`"
+    assert str(problem.sentence) == "`a` is ``, and must be a date and time such as `2026-01-31T12:00:00Z`"
 
 
 def test_newer_formats_are_ignored_by_older_releases():

@@ -116,7 +116,10 @@ def test_other_faults_have_their_places_in_the_whole_tree():
 
     found = find_independent(tree, [item, named], lambda copied: list(find_capitals(copied)))
 
-    assert {problem.message: problem.node for problem in found} == {"A": At(tree, "image"), "D": At(tree["args"], 2)}
+    assert {str(problem.sentence): problem.node for problem in found} == {
+        "A": At(tree, "image"),
+        "D": At(tree["args"], 2),
+    }
 
 
 def test_the_value_at_fault_has_no_other_fault():

@@ -27,7 +27,9 @@ def test_problems_are_on_their_lines(case):
 def test_plain_and_traced_objects_have_the_same_problems(case):
     for obj in read_objects(case):
         assert find_kind(obj) is not None or case.parent.name == "workloads", obj["kind"]
-        plain, traced = ([(each.rule, each.message) for each in find_problems(data)] for data in (untraced(obj), obj))
+        plain, traced = (
+            [(each.rule, str(each.sentence)) for each in find_problems(data)] for data in (untraced(obj), obj)
+        )
         assert plain == traced
 
 
@@ -43,7 +45,7 @@ def test_every_kind_is_listed_once():
 
 
 def test_messages_are_one_line():
-    for message in (each.message for case in CASES for obj in read_objects(case) for each in find_problems(obj)):
+    for message in (str(each.sentence) for case in CASES for obj in read_objects(case) for each in find_problems(obj)):
         assert message[0] == "`" or message[0].islower(), message
         assert "\n" not in message, message
         assert not message.endswith("."), message

@@ -14,7 +14,7 @@ CASES = list_cases("access")
 
 
 def find_problems(obj, release=NEWEST_RELEASE):
-    return [(problem.rule, problem.message) for problem in validate_object(obj, release)]
+    return [(problem.rule, str(problem.sentence)) for problem in validate_object(obj, release)]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ CASES = list_cases("core")
 
 
 def find_problems(obj, release=NEWEST_RELEASE):
-    return [(problem.rule, problem.message) for problem in validate_object(obj, release)]
+    return [(problem.rule, str(problem.sentence)) for problem in validate_object(obj, release)]
 
 
 def find_rules(obj, release=NEWEST_RELEASE):

@@ -36,12 +36,12 @@ def _check(case: Any) -> tuple[str, str]:
     }
     errors = validate_object(crd, NEWEST_RELEASE)
     if errors:
-        return "refused", errors[0].message
+        return "refused", str(errors[0].sentence)
     (schema,) = dict(convert_crd(crd)).values()
     if "object" not in case:
         return "compiles", ""
     problems = compile_structural(schema)(case["object"])
     for problem in problems:
         if problem.rule != "crd-rule-violated":
-            return "schema", f"{problem.rule}: {problem.message}"
-    return ("violated", problems[0].message) if problems else ("valid", "")
+            return "schema", f"{problem.rule}: {problem.sentence}"
+    return ("violated", str(problems[0].sentence)) if problems else ("valid", "")

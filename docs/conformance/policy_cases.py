@@ -61,8 +61,8 @@ def _load_project(root: Path) -> config.ProjectConfig:
 
 def _compile(documents: Iterable[Mapping[str, Any]], root: Path) -> _Evaluation:
     policies, problems = compile_policies(list(documents))
-    refused = next((one.message for one in problems if one.rule == "invalid-policy"), "")
-    unevaluated = next((one.message for one in problems if one.rule == "policy-not-evaluated"), "")
+    refused = next((str(one.sentence) for one in problems if one.rule == "invalid-policy"), "")
+    unevaluated = next((str(one.sentence) for one in problems if one.rule == "policy-not-evaluated"), "")
     project = _load_project(root)
     evaluator = PolicyEvaluator(policies, ClusterFacts())
     cluster = project.environment("", []).cluster
@@ -105,7 +105,7 @@ def _compare(
     denies = any(one.severity is Severity.ERROR for one in problems)
     warns = any(one.severity is Severity.WARNING for one in problems)
     agrees = denies == (verdict == "deny") and (denies or warns == bool(warnings))
-    said = {one.message for one in problems}
+    said = {str(one.sentence) for one in problems}
     wanted = {message} if verdict == "deny" else set(warnings)
     yield Verdict(name, agrees, f"the API server: {verdict} {wanted}, jobgen: {said}", group)
     if agrees and any(wanted) and not any(word in text for text in wanted for word in _ERRORS):
@@ -158,7 +158,8 @@ def _evaluate_expression(text: str, obj: Mapping[str, Any], root: Path) -> str:
     if found.unevaluated:
         return f"not evaluated: {found.unevaluated}"
     problems = found.find_problems(obj)
-    return "true" if not problems else "false" if problems[0].message == "#" else f"error: {problems[0].message}"
+    said = str(problems[0].sentence) if problems else ""
+    return "true" if not problems else "false" if said == "#" else f"error: {said}"
 
 
 def _run_shipped(cases: Any, root: Path) -> Iterator[Verdict]:
@@ -170,11 +171,11 @@ def _run_shipped(cases: Any, root: Path) -> Iterator[Verdict]:
         problems = found.find_problems(_place(cases["objects"][index], "pol-1"))
         if verdict is not None:
             denies = any(one.severity is Severity.ERROR for one in problems)
-            details = f"the API server: {verdict} {message}, jobgen: {[one.message for one in problems]}"
+            details = f"the API server: {verdict} {message}, jobgen: {[str(one.sentence) for one in problems]}"
             yield Verdict(f"{number}/{source}", denies == (verdict == "deny"), details, "shipped policies: verdict")
         for name in sorted(names):
             wanted = {text for policy, text in warnings if policy == name}
-            said = {one.message for one in problems if one.rule == name}
+            said = {str(one.sentence) for one in problems if one.rule == name}
             if wanted or said:
                 details = f"the API server: {wanted}, jobgen: {said}"
                 agrees = _sort_words(wanted) == _sort_words(said)
@@ -196,7 +197,7 @@ def _run_operators(cases: Any, root: Path) -> Iterator[Verdict]:
             ]
             severities = {one.severity for one in problems}
             agrees = severities == {Severity.ERROR if verdict == "deny" else Severity.WARNING}
-            said = [one.message for one in problems]
+            said = [str(one.sentence) for one in problems]
             agrees = agrees and (verdict != "deny" or said == [message])
             details = f"the API server: {verdict} {message}, jobgen: {said}"
             yield Verdict(f"{key}/{number}", agrees, details, "shipped policies: params")

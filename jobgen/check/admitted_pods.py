@@ -29,12 +29,12 @@ class AdmittedPod(NamedTuple):
 
     def locate(self, problem: Problem) -> Problem:
         """Return a problem of the pod at the template if the pod has nothing of it, with what creates the pod."""
-        message = f"{problem.message} (in a pod that the {self.manifest.kind_name} creates)"
+        message = f"{problem.sentence} (in a pod that the {self.manifest.kind_name} creates)"
         related = tuple((self._lead_back(node), text) for node, text in problem.related)
         node, finish = self._lead_back(problem.node), problem.finish
         if finish is not None and node is self.template:
             finish = partial(_keep_node, finish)
-        return problem._replace(node=node, related=related, message=message, finish=finish)
+        return problem._replace(node=node, related=related, sentence=message, finish=finish)
 
     def _lead_back(self, node: Place) -> Place:
         """Return where something in the pod is written; the template if it is of the object as a whole, or added."""

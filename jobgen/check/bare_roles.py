@@ -10,6 +10,7 @@ from jobgen.k8s.objects import Role
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.place import find_at, identify
+from jobgen.model.sentence import Sentence
 
 _FIELDS = ("image", "command", "args")
 
@@ -21,7 +22,10 @@ def place_in_role(problems: list[Problem], role: Role) -> list[Problem]:
     # An empty template has no location itself.
     place = find_at(role.replica_spec, "template", is_key=True) or role.place
     prefix = f"role `{role.replica_type}`: "
-    return [problem._replace(node=place, at=None, message=prefix + problem.message) for problem in problems]
+    return [
+        problem._replace(node=place, at=None, sentence=Sentence("{}{}", prefix, problem.sentence))
+        for problem in problems
+    ]
 
 
 def _explain_missing_image(problem: Problem, role: Role) -> Problem:
@@ -44,7 +48,7 @@ def _explain_added(message: str, problem: Problem, is_spec: bool) -> Problem:
     """Return the problem of a container with locations: with a message about its role if the kind has added it."""
     name = as_mapping(problem.node).get("name")
     is_added = type(name) is TracedScalar and name.layer.startswith("kind ")
-    return problem._replace(message=message) if is_added else problem._replace(at=None)
+    return problem._replace(sentence=message) if is_added else problem._replace(at=None)
 
 
 def _find_main(role: Role) -> Mapping[str, Node]:

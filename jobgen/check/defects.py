@@ -25,6 +25,7 @@ from jobgen.model.limits import MAX_DEFECT_ITEMS, MAX_DEFECTS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.place import At, Place, node_at
+from jobgen.model.sentence import Words
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.config import complete_schemas, read_valid_documents
 from jobgen.rendering.locate import locate
@@ -231,7 +232,7 @@ def read_own(files: tuple[File, ...], kinds: tuple[Kind, ...]) -> tuple[tuple[De
     return tuple(found.values()), tuple(findings)
 
 
-def _report(node: Node, message: str) -> Problem:
+def _report(node: Node, message: Words) -> Problem:
     return Problem("invalid-defect", message, node)
 
 

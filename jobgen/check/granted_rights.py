@@ -9,6 +9,7 @@ from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant
 from jobgen.model.place import At
+from jobgen.model.sentence import Words
 from jobgen.schema.resource_names import find_group, find_meant_resource, list_groups
 
 _RULE = "unknown-resource"
@@ -102,5 +103,5 @@ def _judge_verbs(rule: Fields) -> Iterator[Problem]:
             yield _report(f"no request has the verb `{verb}`, so it grants nothing; write `{right}`", place)
 
 
-def _report(message: str, place: At) -> Problem:
+def _report(message: Words, place: At) -> Problem:
     return Problem(_RULE, message, place, severity=Severity.WARNING)

@@ -188,10 +188,10 @@ def _run_rules(
 
 def to_problem(rule: Rule, violation: Violation) -> Problem:
     """Return the problem of a violation that a rule found, with the places that the rule gives."""
-    node, message, related, severity, fix_steps, safe, evidence, at, inside, meant, finish, cause = violation
+    node, sentence, related, severity, fix_steps, safe, evidence, at, inside, meant, finish, cause = violation
     category, severity = rule.category, severity or rule.severity
     shown = (fix_steps, safe, evidence, at, "", inside, cause, meant)
-    return Problem(rule.name, message, node, related, category, severity, *shown, finish=finish)
+    return Problem(rule.name, sentence, node, related, category, severity, *shown, finish=finish)
 
 
 def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> Problem:

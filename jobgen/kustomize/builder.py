@@ -596,7 +596,7 @@ class _Builder:
             others = ((location_of(node), message) for node, message in each.related)
             related = tuple(Related(other, message) for other, message in others if other)
             self.findings.append(
-                Finding(each.rule, each.category, each.severity, each.message, location, related=related)
+                Finding(each.rule, each.category, each.severity, str(each.sentence), location, related=related)
             )
 
 

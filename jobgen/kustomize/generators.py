@@ -19,6 +19,7 @@ from jobgen.model.data import Location, Node, TracedScalar, location_of, untrace
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Words
 from jobgen.model.suggest import find_key
 
 _LINE_LENGTH = 70
@@ -184,5 +185,5 @@ def _set_by(origin: Origin, node: Node) -> TracedScalar:
     return TracedScalar(value_of(node), location_of(node) or origin.location, origin.layer)
 
 
-def _refuse(problems: list[Problem], message: str, node: Node) -> None:
+def _refuse(problems: list[Problem], message: Words, node: Node) -> None:
     problems.append(Problem("invalid-kustomization", message, node, category="gitops"))

@@ -17,6 +17,7 @@ from jobgen.model.data import Node, TracedList, TracedScalar, count_nodes, is_nu
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Words
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_name
 from jobgen.spec.json_patch import apply_json_patch, copy_containers
 
@@ -464,7 +465,9 @@ def _apply_to_target(resources: list[Resource], patch: Patch, schemas: Schemas |
         failed: list[Problem] = []
         charge(Work.BUILD, count_nodes(resource.node) + 4 * len(operations))
         changed = apply_json_patch(resource.node, operations, failed, replaces_missing=True)
-        problems += [_fail(f"{each.message}; this patch is applied to {resource.id}", each.node) for each in failed[:1]]
+        problems += [
+            _fail(f"{each.sentence}; this patch is applied to {resource.id}", each.node) for each in failed[:1]
+        ]
         resource.node = copy_containers(changed)
     return Applied(resources, problems)
 
@@ -600,5 +603,5 @@ def _report_unused_target(target: Mapping[str, Any], resources: Sequence[Resourc
     return Problem("patch-matches-nothing", message, node, severity=Severity.WARNING)
 
 
-def _fail(message: str, node: Node) -> Problem:
+def _fail(message: Words, node: Node) -> Problem:
     return Problem("kustomize-build-fails", message, node, category="gitops")

@@ -11,8 +11,8 @@ from jobgen.model.data import Location, Node, Plain, location_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, identify
+from jobgen.model.sentence import Words, advice_of, fault_of, values_at_fault, values_of
 
-_QUOTED = lazy_pattern(r"`([^`]*)`")
 _WORD = lazy_pattern(r"\w+")
 _NUMBERS = lazy_pattern(r"`[^`]*`|\b(?:lines?|columns?) \d+|\b(\d+)\b")
 
@@ -113,7 +113,8 @@ class Problem(NamedTuple):
     """What a stage found wrong, and the node that causes it; its location is looked up later."""
 
     rule: str
-    message: str
+    sentence: Words
+    """What it says; a text once it is shown: see `locate`."""
     node: Node = None
     related: tuple[tuple[Node, str], ...] = ()
     category: str = "spec"
@@ -146,36 +147,18 @@ class Problem(NamedTuple):
     @property
     def location(self) -> Location | None:
         """The location of the problem, if its nodes have one."""
-        return location_of(self.at) or location_of(self.node)
+        shown = None if self.at is None else location_of(self.at)
+        return shown or location_of(self.node)
 
     @property
     def fault(self) -> FaultKey:
         """What is wrong, wherever it is: problems of two versions of an object with equal faults are the same."""
-        return self.rule, self.message
-
-    @property
-    def quoted(self) -> tuple[str, ...]:
-        """The values in backticks in the message; without any, the message itself."""
-        return quoted_values(self.message)
-
-    @property
-    def without_advice(self) -> str:
-        """What the message says is wrong."""
-        return self.message.partition("; ")[0]
-
-    @property
-    def advice(self) -> str:
-        """What the message says to write instead."""
-        return self.message.partition("; ")[2]
-
-    def reword(self, words: str, others: str) -> str:
-        """Return the message with other words where these come first."""
-        return self.message.replace(words, others, 1)
+        return self.rule, str(self.sentence)
 
     @property
     def values(self) -> tuple[str, ...]:
         """See `Finding.values`."""
-        return self.quoted if self.evidence is None else self.evidence
+        return values_of(self.sentence) if self.evidence is None else self.evidence
 
 
 class FindingIdentity(NamedTuple):
@@ -238,12 +221,12 @@ class Finding(NamedTuple):
     @property
     def quoted(self) -> tuple[str, ...]:
         """The values in backticks in the message; without any, the message itself."""
-        return quoted_values(self.message)
+        return values_of(self.message)
 
     @property
     def wrong_values(self) -> tuple[str, ...]:
         """The values in backticks in what the message says is wrong, without what it says to write instead."""
-        return find_wrong_values(self.message)
+        return values_at_fault(self.message)
 
     @property
     def fault(self) -> FaultKey:
@@ -253,12 +236,12 @@ class Finding(NamedTuple):
     @property
     def without_advice(self) -> str:
         """What the message says is wrong."""
-        return self.message.partition("; ")[0]
+        return fault_of(self.message)
 
     @property
     def advice(self) -> str:
         """What the message says to write instead."""
-        return self.message.partition("; ")[2]
+        return advice_of(self.message)
 
     def reword(self, words: str, others: str) -> str:
         """Return the message with other words."""
@@ -321,17 +304,6 @@ def pluralize(count: int, noun: str) -> str:
 def add_article(noun: str) -> str:
     """Return a noun with its article: `a TFJob`, `an MPIJob`."""
     return f"{'an' if noun.startswith(_AFTER_AN) else 'a'} {noun}"
-
-
-def find_wrong_values(message: str) -> tuple[str, ...]:
-    """Return the values in backticks in what a message says is wrong, without what it says to write instead."""
-    # Values of signs alone, such as `: `, describe the syntax.
-    return tuple(value for value in _QUOTED.findall(message.partition("; ")[0]) if any(map(str.isalnum, value)))
-
-
-def quoted_values(message: str) -> tuple[str, ...]:
-    """The values in backticks in a message; without any, the message itself."""
-    return tuple(_QUOTED.findall(message)) or (message,)
 
 
 _AMOUNT = lazy_pattern(r"[-+.\d]")

@@ -8,6 +8,7 @@ from typing import Any
 from jobgen.model.data import Node, TracedKey, TracedScalar, location_of
 from jobgen.model.finding import Problem
 from jobgen.model.place import At, PathTo, Places, Steps, node_at
+from jobgen.model.sentence import replace_words
 
 _KIND = PathTo(("kind",))
 """What is reported if a check names something that is in no place of the object; tests show that none does."""
@@ -61,9 +62,9 @@ def _show_as_written(problem: Problem) -> Problem:
     if not written:
         return problem
     if isinstance(node, TracedKey):
-        return problem._replace(message=problem.reword(shown, f"`{written}`"))
-    words = problem.reword(f" is {shown}", f" is `{written}`, which YAML reads as {shown}")
-    return problem._replace(message=words)
+        return problem._replace(sentence=replace_words(problem.sentence, shown, f"`{written}`"))
+    words = replace_words(problem.sentence, f" is {shown}", f" is `{written}`, which YAML reads as {shown}")
+    return problem._replace(sentence=words)
 
 
 def finish(problem: Problem, *, is_spec: bool = False) -> Problem | None:

@@ -13,6 +13,7 @@ from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Words
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import ProjectConfig
@@ -26,7 +27,7 @@ from jobgen.repo.root import SETTINGS
 from jobgen.spec.overlay import Cluster
 
 
-def report_folder(project: config.ProjectConfig, folder: str, message: str) -> Finding:
+def report_folder(project: config.ProjectConfig, folder: str, message: Words) -> Finding:
     """Report `cluster.state` without objects, where the settings or an overlay name it; `project` has locations."""
     specs = [spec for overlay in project.overlays.values() for spec in overlay.specs]
     blocks = [as_mapping(spec.get("cluster")) for spec in specs] + [as_mapping(project.settings.get("cluster"))]

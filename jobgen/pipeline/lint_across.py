@@ -144,7 +144,7 @@ def _locate(
         related = [each for each in related if each.location != location_of(raised)]
     problem = Problem(
         rule.name,
-        fault.message,
+        str(fault.sentence),
         _node_at(traced, fault.node.path),
         at=raised,
         category=rule.category,

@@ -280,7 +280,7 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     if type(next(iter(data), None)) is TracedKey:
         problems += ambiguous.find_ambiguous_keys(data)
     if len(problems) >= MAX_FINDINGS:
-        problems.append(problems[-1]._replace(rule="too-many-errors", message=TOO_MANY_FINDINGS))
+        problems.append(problems[-1]._replace(rule="too-many-errors", sentence=TOO_MANY_FINDINGS))
     # Errors that a schema cannot express.
     if not problems and format_name == "kind":
         problems += find_kind_errors(data)

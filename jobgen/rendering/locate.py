@@ -51,7 +51,7 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
         problem.rule,
         problem.category,
         problem.severity,
-        problem.message,
+        str(problem.sentence),
         location,
         related=tuple(related),
         # A key would hold the text of its file, with which a finding cannot be sent to another process.

@@ -12,6 +12,7 @@ from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedList, locatable, override, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step
+from jobgen.model.sentence import fault_of
 from jobgen.model.suggest import list_alternatives
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion, merge
@@ -52,10 +53,10 @@ def _explain_path(failed: Problem) -> Problem:
     if steps[1:2] != ["spec"] or steps[2:3] == [] or steps[2] not in _FIELDS_OF_JOBS:
         return failed
     missing = f"`/spec/{steps[2]}` does not exist"
-    if failed.without_advice != missing:
+    if fault_of(failed.sentence) != missing:
         return failed
     hint = f"`jsonPatch` changes the rendered object; write its path, or set `{steps[2]}` with `merge`"
-    return failed._replace(message=f"{missing}; {hint}")
+    return failed._replace(sentence=f"{missing}; {hint}")
 
 
 def apply_images(

@@ -9,8 +9,9 @@ from typing import Any
 
 from jobgen.model.builtin_rules import canonical_rule_name, original_rule_name
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, FindingIdentity, Identity, Severity, find_wrong_values
+from jobgen.model.finding import Finding, FindingIdentity, Identity, Severity
 from jobgen.model.limits import MAX_FINDINGS
+from jobgen.model.sentence import values_at_fault
 
 VERSION = 2
 _OLD_VERSION = 1
@@ -103,7 +104,7 @@ def _parse_key(entry: Mapping[str, Any]) -> FindingIdentity:
     values = str(entry.get("values", ""))
     if "message" in entry:
         # Version 1 has the whole message.
-        values = " ".join(find_wrong_values(str(entry["message"])))
+        values = " ".join(values_at_fault(str(entry["message"])))
     kind, _, name = obj.partition(" ")
     group, _, kind = kind.rpartition("/")
     namespace, _, name = name.partition("/")

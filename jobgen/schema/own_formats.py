@@ -15,6 +15,7 @@ from jobgen.model.data import Node, TracedKey, TracedScalar, location_of, untrac
 from jobgen.model.finding import Cause, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.place import At, Entry, at_key, at_scalar, at_value
+from jobgen.model.sentence import advice_of, name_value
 from jobgen.model.suggest import (
     NO_FIX,
     ask_for,
@@ -228,7 +229,7 @@ def _show_right_form(
 
     if title == "configs" and (form := show_config(str(key), value_of(holder[key]))):
         message = f"`{key}` has text, and `configs` has ConfigMaps by name; {form}"
-        return problem._replace(message=message, answer=form, cause="other form")
+        return problem._replace(sentence=message, answer=form, cause="other form")
     if title == "resources" and key in _BESIDE_RESOURCES:
         message = f"`{key}` is not a resource but a field beside `resources`; move it there"
         return Problem("unknown-field", message, At(holder, key, is_key=True))
@@ -254,7 +255,7 @@ def _show_right_form(
 
 
 def _add_form(problem: Problem, form: str) -> Problem:
-    return problem._replace(message=f"{problem.message}{form}", answer=form, cause="other form")
+    return problem._replace(sentence=f"{problem.sentence}{form}", answer=form, cause="other form")
 
 
 def accepts(check_value: Check | None, value: Node) -> bool:
@@ -323,9 +324,9 @@ def _report_unknown(
         is_certain = find_meant(key, known) == close
         message = f"{start}; write {show_blocks([close], listed[1].value)}"
         return Problem("unknown-field", message, place, fix_steps=listed, safe=is_certain, meant=close)
-    message = start + ask_for(close)
+    words = start + ask_for(close)
     if close in value and find_meant(key, known) == close:
-        message = f"{start}, and `{close}` is written as well; keep one of them, as `{close}`"
+        words = f"{start}, and `{close}` is written as well; keep one of them, as `{close}`"
     fix_steps, safe = suggest_rename(place, known, value, lambda meant: takes(fields[meant], value[key]))
     framework = str(value_of(value.get("framework")) or "")
     is_misspelled = find_meant(key, known) != "" and title in (JOB, ROLE)
@@ -341,9 +342,9 @@ def _report_unknown(
         advice, cause = f"put it {around}", ""
     if not advice:
         entry = write_as_entry(value, known)
-        message += entry or ("" if close else list_fields(known, title))
+        words += entry or ("" if close else list_fields(known, title))
         cause = "unnamed item" if entry else ""
-        return Problem("unknown-field", message, place, fix_steps=fix_steps, safe=safe, cause=cause, meant=close)
+        return Problem("unknown-field", words, place, fix_steps=fix_steps, safe=safe, cause=cause, meant=close)
     block = find_block(title, str(key), schemas, framework)
     # A value in another unit cannot be moved as it is.
     is_moved = block and advice in (f"write `{block}.{key}`", f"put it below `{block}`")
@@ -383,7 +384,7 @@ def _mapping(
         # A field whose name is misspelled is reported once.
         meant = {find_closest(str(key), missing) for key in value if fields[key] is None} if missing else set()
         for key in missing:
-            if key not in meant and not any(each.advice == f"write `{key}`" for each in problems):
+            if key not in meant and not any(advice_of(each.sentence) == f"write `{key}`" for each in problems):
                 message = f"{title or f'`{name}`'} needs `{key}`"
                 problems.append(Problem("missing-field", message, value or at_value(value, entry)))
         if len(value) < least:
@@ -471,9 +472,9 @@ def _items(check_value: Check) -> Check:
                 for number in range(before, len(problems)):
                     problem = problems[number]
                     if problem.about == name and problem.item < 0 and problem.cause != "not indented":
-                        message = problem.reword(f"`{name}`", f"`{name}[{index}]`")
+                        message = name_value(problem.sentence, name, f"{name}[{index}]")
                         problems[number] = problem._replace(
-                            message=message, at=problem.at or At(value, index), item=index
+                            sentence=message, at=problem.at or At(value, index), item=index
                         )
 
     return check

@@ -15,6 +15,7 @@ from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_MATRIX_BLOCKS, MAX_MATRIX_VALUES, MAX_SWEEP_BYTES
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import fault_of
 from jobgen.model.suggest import ask_for, find_closest, find_key, suggest_name
 from jobgen.yamlio.read.scalars import quote
 
@@ -275,7 +276,7 @@ def find_stray_variables(data: Any, reason: str = "the job has no `matrix`") -> 
     problems: list[Problem] = []
     _substitute(data, Substitution(Member({}, ()), "", [], problems, _start_budget()))
     for problem in problems:
-        yield problem._replace(message=f"{problem.without_advice}; {reason}")
+        yield problem._replace(sentence=f"{fault_of(problem.sentence)}; {reason}")
 
 
 def find_variables_of_manifest(data: Any) -> Iterator[Problem]:

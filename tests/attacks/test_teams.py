@@ -377,7 +377,7 @@ def test_packs_see_the_containers_of_other_controllers(tmp_path, kind):
     harmless = {**CONTAINER, "image": image, "imagePullPolicy": "Always", "securityContext": {}}
     spec = json.loads(json.dumps(OTHER_KINDS[kind][1]).replace(json.dumps(CONTAINER), json.dumps(harmless)))
     found = policies.find_problems({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec})
-    assert [(problem.rule, problem.message) for problem in found] == []
+    assert [(problem.rule, str(problem.sentence)) for problem in found] == []
 
 
 def test_packs_see_the_images_of_volumes(tmp_path):
@@ -387,7 +387,8 @@ def test_packs_see_the_images_of_volumes(tmp_path):
 
     for group, kind in POD_SETS:
         found = {
-            problem.rule: problem.message for problem in policies.find_problems(make(group, kind, volumes=volumes))
+            problem.rule: str(problem.sentence)
+            for problem in policies.find_problems(make(group, kind, volumes=volumes))
         }
         assert "evil.example.org/a" in found["allowed-registries"], kind
         assert {"image-digests", "image-tags"} <= found.keys(), kind

@@ -140,7 +140,7 @@ def _validate_tolerations_annotation(name: str, found: str, place: At, pod: Vali
     inner = pod._replace(problems=[])
     validate_tolerations(name, items, pod.metadata, inner)
     for problem in inner.problems:
-        message = f"`{name}` has an invalid toleration: {problem.message}"
+        message = f"`{name}` has an invalid toleration: {problem.sentence}"
         pod.report(_ANNOTATION_RULE, message, place)
 
 

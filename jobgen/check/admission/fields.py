@@ -29,10 +29,11 @@ from jobgen.k8s.feature_gates import is_on
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes
 from jobgen.model.data import Node, TracedScalar, value_of
-from jobgen.model.finding import Problem, quoted_values
+from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.model.place import At, Place, identify, node_at
+from jobgen.model.sentence import Words, values_of
 from jobgen.model.suggest import NO_FIX, SuggestedFix, ask_for, find_closest, suggest_value
 
 # The pods of a job whose names are compared.
@@ -91,7 +92,7 @@ class Validation(NamedTuple):
     def report(
         self,
         rule: str,
-        message: str,
+        message: Words,
         place: Place | Entry,
         fix: SuggestedFix = NO_FIX,
         values: tuple[str, ...] | None = None,
@@ -108,7 +109,7 @@ class Validation(NamedTuple):
         problem = Problem(rule, message, node, category=category, fix_steps=fix[0], safe=fix[1], evidence=values)
         self.problems.append(problem._replace(at=at, meant=meant) if at is not None or meant else problem)
 
-    def invalid(self, message: str, place: Place | Entry, meant: str = "") -> None:
+    def invalid(self, message: Words, place: Place | Entry, meant: str = "") -> None:
         """Report a value that is not valid, or not beside others."""
         self.report("invalid-value", message, place, meant=meant)
 
@@ -156,7 +157,7 @@ class Validation(NamedTuple):
         original, meant = list(original_values), find_closest(found, known)
         if _SHORT_MODES.get(found) in known:
             meant = _SHORT_MODES[found]
-        evidence = quoted_values(describe(original, find_closest(found, original))) if original else None
+        evidence = values_of(describe(original, find_closest(found, original))) if original else None
         fix = suggest_value(place, known)
         self.report(self.subject.unsupported, describe(known, meant), place, fix, evidence, meant=meant)
 

@@ -46,6 +46,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, Place
 from jobgen.model.quantity import MAX_INT64, to_int64, to_milli
+from jobgen.model.sentence import Words
 from jobgen.model.suggest import (
     ask_for,
     describe_quantities,
@@ -511,7 +512,7 @@ def _validate_request(name: str, request: Node, limit: Node, resources: Fields, 
         _report_request("request-exceeds-limit", message, At(resources["requests"], name), limit, pod)
 
 
-def _report_request(rule: str, message: str, place: At, limit: Node, pod: Validation) -> None:
+def _report_request(rule: str, message: Words, place: At, limit: Node, pod: Validation) -> None:
     pod.report(rule, message, place, ((FixStep("set", place, limit),), False))
 
 

@@ -221,7 +221,7 @@ def check_job(
     release = parse_release(manifest.cluster.kubernetes)
     for problem in (*validate_object_metadata(job["metadata"]), *validate_object(job, release)):
         place = find_written(manifest, problem.node, parent)
-        message = f"the API server rejects {what}: {problem.message}"
+        message = f"the API server rejects {what}: {problem.sentence}"
         yield Violation(place, message, fix_steps=problem.fix_steps, safe=problem.safe, evidence=problem.values)
 
 

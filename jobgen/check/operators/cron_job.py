@@ -29,7 +29,7 @@ def _check_jobs(manifest: Manifest) -> Violations:
     metadata = Derived({**copied, "name": with_value(name_place(manifest).node, f"{name}{_TIME}")}, own)
     job: dict[str, Node] = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template.get("spec")}
     for problem in (*validate_object_metadata(metadata), *validate_object(job, release)):
-        message = f"the API server rejects its Jobs: {problem.message}"
+        message = f"the API server rejects its Jobs: {problem.sentence}"
         is_name = identify(problem.node) == identify(At(metadata, "name"))
         place = name_place(manifest) if is_name else problem.node
         yield Violation(place, message, evidence=problem.evidence)

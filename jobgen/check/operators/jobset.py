@@ -134,8 +134,8 @@ def _check_depends_on(manifest: Manifest) -> Violations:
             if wanted and wanted not in seen:
                 message = f"`{wanted}` does not come before `{job.name}` in `replicatedJobs`"
                 is_later = wanted in names and wanted != job.name
-                advice = f"; put `{wanted}` before `{job.name}`" if is_later else did_you_mean(wanted, seen)
-                yield Violation(At(item, "name"), message + (advice or "; move it up"))
+                hint = f"; put `{wanted}` before `{job.name}`" if is_later else did_you_mean(wanted, seen)
+                yield Violation(At(item, "name"), message + (hint or "; move it up"))
 
 
 def _check_group_names(manifest: Manifest) -> Violations:

@@ -287,7 +287,7 @@ def describe_faults(kind: str, obj: Object) -> Iterator[str]:
         if not _VERSIONS.get(fault.code, ("", ""))[1]:
             yield _MESSAGES[fault.code].format_map(fault.values)
     if kind == "ClusterQueue":
-        yield from (problem.message for problem in find_selector_problems(as_mapping(obj.get("spec"))))
+        yield from (str(problem.sentence) for problem in find_selector_problems(as_mapping(obj.get("spec"))))
 
 
 def find_selector_problems(spec: Object) -> list[Problem]:
@@ -304,7 +304,7 @@ def _check_webhook(manifest: Manifest) -> Violations:
     if manifest.kind_name == "ClusterQueue":
         gates["has_concurrent_admission"] = is_gate_on(manifest, "ConcurrentAdmission")
         for problem in find_selector_problems(manifest.spec):
-            yield Violation(problem.node, problem.message, evidence=problem.evidence)
+            yield Violation(problem.node, problem.sentence, evidence=problem.evidence)
     version = str(manifest.cluster.operators.get(OPERATOR, ""))
     for fault in FAULTS[manifest.kind_name](manifest.object, **gates):
         check = Check(REJECTED, _check_webhook, *_VERSIONS.get(fault.code, ("", "")))

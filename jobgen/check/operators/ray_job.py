@@ -152,9 +152,9 @@ def _check_runtime_env(job: _RayJob) -> Violations:
         yield Violation(place, message)
         return
     for document in source.documents[:1]:
-        for fault, message, is_certain in find_faults(document.data):
+        for fault, text, is_certain in find_faults(document.data):
             severity, finish = None if is_certain else WARNING, partial(_find_written, document.data, fault)
-            yield Violation(place, message, severity=severity, inside=location_of(fault), finish=finish)
+            yield Violation(place, text, severity=severity, inside=location_of(fault), finish=finish)
 
 
 def _find_written(data: Node, node: Node, problem: Problem, is_spec: bool) -> Problem:

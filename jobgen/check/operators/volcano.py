@@ -448,8 +448,8 @@ def _check_jobs(manifest: Manifest) -> Violations:
     for check in CHECKS["Job"]:
         for violation in check.find(child) if check.applies_to(version) and check.rule != NEVER_STARTS else ():
             place = find_written(manifest, violation.node, At(manifest.spec, "jobTemplate", is_key=True))
-            message = f"Volcano rejects its Jobs: {violation.message}"
-            yield violation._replace(node=place, message=message)
+            message = f"Volcano rejects its Jobs: {violation.sentence}"
+            yield violation._replace(node=place, sentence=message)
 
 
 def _list_resources(manifest: Manifest) -> dict[str, Mapping[str, Node]]:

@@ -87,8 +87,8 @@ def _find_older_errors(documents: Iterable[_Document], release: Release) -> Iter
     """Report what only the oldest of several clusters refuses."""
     for document in documents:
         for problem in find_errors(document, release):
-            message = f"{problem.message}; an environment has Kubernetes {format_release(release)}"
-            yield problem._replace(message=message, severity=Severity.WARNING)
+            message = f"{problem.sentence}; an environment has Kubernetes {format_release(release)}"
+            yield problem._replace(sentence=message, severity=Severity.WARNING)
 
 
 def _parse_mutating(

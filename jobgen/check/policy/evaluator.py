@@ -24,10 +24,11 @@ from jobgen.check.schema.admitted import Admission
 from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
 from jobgen.model.digest import blake2b
-from jobgen.model.finding import FaultKey, Problem, Severity, quoted_values
+from jobgen.model.finding import FaultKey, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import Place, identify
+from jobgen.model.sentence import values_of
 
 if TYPE_CHECKING:
     from jobgen.check.cel.together import Shared
@@ -371,11 +372,11 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     # CEL cannot name each value of a list once, and roles often share an image or the name of a container.
     message = _NAMES.sub(lambda found: ", ".join(dict.fromkeys(found[0].split(", "))), whole)
     for cause, part in zip(causes, parts or (whole,), strict=True):
-        evidence = quoted_values(part) if part != message else None
+        evidence = values_of(part) if part != message else None
         value = _digest_cause(cause.value)
         if value is not None:
             # The message may be the same for a worse value.
-            evidence = (*(quoted_values(message) if evidence is None else evidence), value)
+            evidence = (*(values_of(message) if evidence is None else evidence), value)
         related = ((owner, ""), (cause.part, ""), *((number, "") for number in numbers))
         finish = partial(finish_denial, cause.is_of_metadata)
         yield Problem(name, message, cause.place, related, "policy", severity, evidence=evidence, finish=finish)

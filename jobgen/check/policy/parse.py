@@ -14,6 +14,7 @@ from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Words
 from jobgen.schema.own_formats import compile_schema
 
 GROUP = "admissionregistration.k8s.io"
@@ -147,7 +148,7 @@ def _is_one_of(document: Mapping[str, Node], kinds: tuple[str, ...]) -> bool:
     return group == GROUP and version in ("v1", "v1beta1", "v1alpha1") and value_of(document.get("kind")) in kinds
 
 
-def _refuse(message: str, node: Node, rule: str = "invalid-policy") -> Problem:
+def _refuse(message: Words, node: Node, rule: str = "invalid-policy") -> Problem:
     return Problem(rule, message, node, category="policy")
 
 

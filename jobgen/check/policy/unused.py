@@ -12,6 +12,7 @@ from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Words
 from jobgen.model.suggest import did_you_mean, find_closest
 
 _Document = Mapping[str, Any]
@@ -194,11 +195,11 @@ def _explain(subject: str, block: Any, resources: Sequence[NamedResource]) -> Pr
     return _unmatched(f"{subject} matches no kind; check its groups, versions and resources", block)
 
 
-def _unmatched(message: str, node: Any) -> Problem:
+def _unmatched(message: Words, node: Any) -> Problem:
     return Problem("policy-matches-nothing", message, node, category="policy", severity=Severity.WARNING)
 
 
-def _report(message: str, node: Any, severity: Severity) -> Problem:
+def _report(message: Words, node: Any, severity: Severity) -> Problem:
     return Problem("not-a-policy", message, node, category="policy", severity=severity)
 
 

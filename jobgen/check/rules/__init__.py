@@ -18,6 +18,7 @@ from jobgen.model.features import list_rule_modules
 from jobgen.model.finding import Cause, FixStep, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import Place
+from jobgen.model.sentence import Words
 
 Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet", "cluster", "queue"]
 """What a rule receives: a container or init container, the pod of a role, a role, a job of a known kind, any object, an
@@ -34,7 +35,7 @@ class Violation(NamedTuple):
     """
 
     node: Place
-    message: str
+    sentence: Words
     related: tuple[tuple[Place, str], ...] = ()
     """Other nodes that the message is about. One without a text is a value that the node is compared with: if it is in
     the job and the node is in an overlay, the finding stands there; otherwise it is not shown."""
@@ -70,7 +71,7 @@ class FactViolation(NamedTuple):
     """What a rule over facts found: a violation at the node of a fact."""
 
     node: Fact
-    message: str
+    sentence: Words
     related: tuple[tuple[Fact, str], ...] = ()
     severity: Severity | None = None
     evidence: tuple[str, ...] | None = None

@@ -28,6 +28,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import Derived, Entry, at_item, at_scalar, at_value
+from jobgen.model.sentence import Words
 from jobgen.schema.own_formats import Check
 
 _NAME = "crd-rule-violated"
@@ -115,7 +116,7 @@ def _violations(
         for words, place in explained:
             # Baselines know the problem by the text of the rule.
             at = problem if place is None else problem._replace(node=place, at=None)
-            yield at._replace(message=words, evidence=(message,))
+            yield at._replace(sentence=words, evidence=(message,))
         if not explained:
             yield problem
 
@@ -213,7 +214,7 @@ def _to_line(rule: str) -> str:
     return " ".join(rule.split())
 
 
-def _report(rule: dict[str, Any], message: str, value: Node, entry: Entry) -> Problem:
+def _report(rule: dict[str, Any], message: Words, value: Node, entry: Entry) -> Problem:
     """Report a value that breaks a rule at the rule's `fieldPath`, as far as it exists."""
     is_own = True
     for name, quoted in _STEP.findall(rule.get("fieldPath") or ""):

@@ -14,6 +14,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.place import Derived, Entry, at_item, at_scalar, at_value
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Words
 from jobgen.model.suggest import (
     ask_for,
     describe_quantities,
@@ -118,7 +119,7 @@ _PATTERNS = {
 """What the patterns of names say."""
 
 
-def report_value(rule: str, message: str, value: Node, entry: Entry) -> Problem:
+def report_value(rule: str, message: Words, value: Node, entry: Entry) -> Problem:
     """Report a value: a scalar itself, a mapping or list by its key, at which it is shown unless it is an item."""
     return Problem(rule, message, at_scalar(value, entry), category="schema", at=at_item(value, entry))
 

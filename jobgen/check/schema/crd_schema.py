@@ -32,6 +32,7 @@ from jobgen.model.finding import Cause, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Entry, Place, at_key, at_value
+from jobgen.model.sentence import Sentence, name_value
 from jobgen.model.suggest import (
     NO_FIX,
     ask_for,
@@ -292,25 +293,26 @@ class _Compiler:
         own = find_own_path(holder, obj)
         if not own and isinstance(obj, dict) and key in OBJECT_META["properties"]:
             fix_steps, safe = suggest_move(key, obj, "metadata", obj)
-            message = f"{problem.message}; it belongs in `metadata`"
-            return problem._replace(message=message, fix_steps=fix_steps, safe=safe, meant="")
+            moved = f"{problem.sentence}; it belongs in `metadata`"
+            return problem._replace(sentence=moved, fix_steps=fix_steps, safe=safe, meant="")
         path = find_field_path(key, holder, obj, self._locations)
         if not path:
-            return problem._replace(message=problem.message + ask_for(problem.meant))
+            return problem._replace(sentence=Sentence("{}{}", problem.sentence, ask_for(problem.meant)))
         is_first = path == self._locations[key][0]
         fix_steps, safe = suggest_field_move(key, holder, obj, self._locations) if is_first else NO_FIX
         name = problem.evidence[1]
-        message = problem.message
+        message = problem.sentence
         if path.rpartition(".")[2] == name:
             # Two mappings have this name.
-            message = problem.reword(f"of `{name}`", f"of `{own or name}`")
+            message = name_value(message, name, own or name)
         is_there = get_path(obj, *path.split("."), key) is not None
         if own == f"{path}.{key}" and get_path(obj, *own.split("."), "template") is None:
             # Each object with pods has a `spec`, and their template has another.
-            message = f"{problem.message}; write `template:` above it, and indent it"
-            return problem._replace(message=message, meant="", cause="other form")
-        message += f"; `{path}` has it, so remove it here" if is_there else f"; it belongs in `{path}`"
-        return problem._replace(message=message, fix_steps=fix_steps, safe=safe, meant="", cause="misplaced")
+            message = f"{problem.sentence}; write `template:` above it, and indent it"
+            return problem._replace(sentence=message, meant="", cause="other form")
+        words = "{}; `{}` has it, so remove it here" if is_there else "{}; it belongs in `{}`"
+        message = Sentence(words, message, path)
+        return problem._replace(sentence=message, fix_steps=fix_steps, safe=safe, meant="", cause="misplaced")
 
     def _hint(
         self, others: Mapping[str, str], properties: dict[str, Any], field: str, holder: Mapping[str, Node]

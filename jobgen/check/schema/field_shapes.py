@@ -56,7 +56,7 @@ def join_below_metadata(
         return problems
     first, *others = (unknown[key] for key in keys)
     message = describe_missing_level(keys[0], len(keys) - 1, "spec", "metadata")
-    joined = first._replace(message=message, cause="missing level", meant="spec", fix_steps=(), evidence=None)
+    joined = first._replace(sentence=message, cause="missing level", meant="spec", fix_steps=(), evidence=None)
     return [joined if each is first else each for each in problems if not any(each is other for other in others)]
 
 

@@ -16,6 +16,7 @@ from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, node_at
+from jobgen.model.sentence import Words, fault_of
 from jobgen.model.suggest import did_you_mean
 from jobgen.schema.shipped_kinds import (
     PLAIN_GROUPS,
@@ -54,7 +55,7 @@ _WORD = lazy_pattern(r"[^./]+")
 class MissingKind(NamedTuple):
     """A kind that a cluster does not have: why, the field of the object at fault, and what to write there."""
 
-    message: str
+    message: Words
     field: str = "apiVersion"
     replacement: str = ""
 
@@ -191,14 +192,14 @@ def _doubt_newer(shipped: ShippedSchema, custom: Mapping[str, Any]) -> ShippedSc
         if value not in added:
             return problem
         message = f"`{value}` is a value that {added[value]} adds to the CRD; without it, the API server refuses it"
-        return problem._replace(message=message, severity=Severity.INFO, fix_steps=())
+        return problem._replace(sentence=message, severity=Severity.INFO, fix_steps=())
 
     def doubt(problem: Problem) -> Problem:
         message = (
-            f"{problem.without_advice} in {operator} {newest}, the newest release that jobgen knows; "
+            f"{fault_of(problem.sentence)} in {operator} {newest}, the newest release that jobgen knows; "
             f"if the cluster has a newer one, declare it as `cluster.operators.{operator}`, else remove the field"
         )
-        return problem._replace(message=message, severity=Severity.INFO, fix_steps=())
+        return problem._replace(sentence=message, severity=Severity.INFO, fix_steps=())
 
     def check(obj: Mapping[str, Node]) -> list[Problem]:
         return [settle(problem, obj) for problem in shipped.check(obj)]
@@ -374,7 +375,7 @@ def _compile(schema: Schema, kubernetes: str) -> ShippedSchema:
     return ShippedSchema(schema, compile_structural(schema, release=parse_release(kubernetes)))
 
 
-def _report_missing(message: str, field: str = "apiVersion", replacement: str = "") -> ShippedSchema:
+def _report_missing(message: Words, field: str = "apiVersion", replacement: str = "") -> ShippedSchema:
     """Return a check that reports every object of a kind that the cluster does not have."""
 
     def check(obj: Mapping[str, Node]) -> list[Problem]:

@@ -20,6 +20,7 @@ from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
+from jobgen.model.sentence import fault_of
 from jobgen.repo.files import File
 
 SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
@@ -198,7 +199,7 @@ def _report_difference(obj: Mapping[str, Node], refusing: _Verdict, accepting: _
     old, problems = refusing
     new = accepting[0]
     assert old is not None
-    reason = next(problem for problem in problems if problem.severity is Severity.ERROR).without_advice
+    reason = fault_of(next(problem for problem in problems if problem.severity is Severity.ERROR).sentence)
     old_place = old.find_nearest(folder)
     message = f"the CRD in `{old_place.file}` refuses this object: {reason}" if old.content else reason
     places = [(old_place, "this CRD refuses the object")]

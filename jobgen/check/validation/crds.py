@@ -347,7 +347,7 @@ def validate_defaults(schema: Fields, run: Validation) -> None:
             problems = []
         _validate_bounds(schema, run)
         if problems:
-            run.invalid(f"the default is not a valid value: {problems[0].message}", (schema, "default"))
+            run.invalid(f"the default is not a valid value: {problems[0].sentence}", (schema, "default"))
     for child in (*as_mapping(schema.get("properties")).values(), schema.get("items")):
         if isinstance(child, dict):
             validate_defaults(child, run)
@@ -550,7 +550,7 @@ def find_schema_errors(crd: Fields) -> Iterator[tuple[str, str]]:
         run, key = Validation({}, {}, []), (version.get("schema"), "openAPIV3Schema")
         validate_description(as_mapping(schema), key, has_status=_has_status(version), run=run)
         for problem in run.problems:
-            yield as_text(version.get("name")), problem.message
+            yield as_text(version.get("name")), str(problem.sentence)
 
 
 def _has_status(version: Fields) -> bool:

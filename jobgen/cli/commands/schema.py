@@ -394,7 +394,7 @@ def print_schema(project: ProjectConfig, name: str, cluster: Cluster | None = No
         message = f"`{kind}` has no schema; describe its `spec` and run `jobgen schema build`"
         return error_result(ExitCode.NOTHING_TO_DO, message)
     if shipped.missing:
-        return error_result(ExitCode.NOTHING_TO_DO, shipped.missing.message)
+        return error_result(ExitCode.NOTHING_TO_DO, str(shipped.missing.message))
     return Result(ExitCode.OK, _format_schema(bundle_schema(shipped.schema)))
 
 

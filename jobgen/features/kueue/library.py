@@ -116,7 +116,7 @@ def _check_settings(version: str, configuration: Mapping[str, Any] | None) -> No
     overlay: Node = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": spec}
     compile_schema("overlay_v1.json", schemas)(overlay, "", None, problems)
     for problem in problems:
-        raise UsageError(f"the configuration is not that of `cluster.kueue`: {problem.message}")
+        raise UsageError(f"the configuration is not that of `cluster.kueue`: {problem.sentence}")
 
 
 def _read_source(source: Source, number: int) -> Iterable[Object]:

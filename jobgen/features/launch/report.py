@@ -11,6 +11,7 @@ from jobgen.features.launch.signs import has_launch
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, TracedScalar
 from jobgen.model.finding import Problem
+from jobgen.model.sentence import replace_words
 
 if TYPE_CHECKING:
     from jobgen.features.launch.judge import Judged
@@ -60,7 +61,7 @@ def report_mode(fault: Fault) -> Violation:
 
 def _finish(fault: Fault, problem: Problem, is_spec: bool) -> Problem:
     """Return a problem with its place in a file, the values that overlays have changed, and the words for a spec."""
-    message = problem.reword(*fault.in_spec) if is_spec and fault.in_spec[0] else problem.message
+    message = replace_words(problem.sentence, *fault.in_spec) if is_spec and fault.in_spec[0] else problem.sentence
     text = fault.locate() if fault.locate is not None else None
     related = problem.related
     if text is not None:
@@ -71,7 +72,7 @@ def _finish(fault: Fault, problem: Problem, is_spec: bool) -> Problem:
         )
         related = (*related, (problem.node, "the file is read here"), *compared)
         problem = problem._replace(at=text, inside=fault.inside)
-    return problem._replace(message=message, related=(*related, *_list_overrides(problem.related)))
+    return problem._replace(sentence=message, related=(*related, *_list_overrides(problem.related)))
 
 
 def _list_overrides(related: Iterable[tuple[Node, str]]) -> Iterator[tuple[Node, str]]:

@@ -297,7 +297,7 @@ def render_subject(test: JobTest, job: Job, runner: EnvironmentRunner) -> Subjec
     if made is None:
         problems: list[Problem] = []
         list(build_objects(job.document, runner.expander, patches, problems, []))
-        reason = "it has errors: " + "; ".join(dict.fromkeys(problem.message for problem in problems))
+        reason = "it has errors: " + "; ".join(dict.fromkeys(str(problem.sentence) for problem in problems))
         errors = frozenset(problem.rule for problem in problems)
     elif not made:
         reason = f"it {runner.explain_inactive(job)}"
@@ -410,7 +410,7 @@ class TestRun:
         changed = change_job(job, test.change)
         errors = find_job_errors(changed.document.data, self.project)
         if errors:
-            reason = f"the changed job has an error: {errors[0].message}"
+            reason = f"the changed job has an error: {errors[0].sentence}"
             rules = frozenset(error.rule for error in errors)
             return Subject(test, runner.name, changed, (), reason, is_member=True, errors=rules)
         return render_subject(test, changed, runner)

@@ -164,7 +164,7 @@ def _check(name: str, version: str) -> str:
         oldest, newest = map(format_release, (OLDEST_RELEASE, NEWEST_RELEASE))
         raise UsageError(f"jobgen knows Kubernetes {oldest} to {newest}, and not `{version}`; correct the version")
     for problem in find_unknown_releases({"operators": {name: match[1]}}):
-        raise UsageError(problem.message)
+        raise UsageError(str(problem.sentence))
     return str(match[1])
 
 

@@ -13,6 +13,7 @@ from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Words
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _GPU_LAUNCHERS = frozenset(("torchrun", "accelerate", "deepspeed", "horovodrun"))
@@ -253,7 +254,7 @@ def _name_as_written(amount: _Amount, problem: Problem, _: bool) -> Problem:
         return problem
     meant = _suggest(written, amount)
     steps = tuple(step._replace(value=meant) for step in problem.fix_steps)
-    return problem._replace(message=_explain_amount(written, meant, amount), fix_steps=steps)
+    return problem._replace(sentence=_explain_amount(written, meant, amount), fix_steps=steps)
 
 
 def _explain_amount(written: str, meant: str, amount: _Amount) -> str:
@@ -310,9 +311,9 @@ def missing_shm(pod: Pod) -> Iterator[Violation]:
         yield Violation(main.device_place, f"{start}; {remedy}", finish=partial(_name_field_of_spec, start))
 
 
-def _name_field_of_spec(start: str, problem: Problem, is_spec: bool) -> Problem:
+def _name_field_of_spec(start: Words, problem: Problem, is_spec: bool) -> Problem:
     """Return a problem with the field that a job spec has for shared memory."""
-    return problem._replace(message=f"{start}; set `shm`, such as `shm: 8Gi`") if is_spec else problem
+    return problem._replace(sentence=f"{start}; set `shm`, such as `shm: 8Gi`") if is_spec else problem
 
 
 def _runs_torch(main: Container) -> bool:

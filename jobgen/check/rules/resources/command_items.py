@@ -22,6 +22,7 @@ from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
+from jobgen.model.sentence import Words
 from jobgen.yamlio.read.scalars import quote
 from jobgen.yamlio.write import to_inline_yaml
 
@@ -132,7 +133,7 @@ def _find_joined_items(container: Container) -> Iterator[Violation]:
     yield _advise_items(container, at, parts, message)
 
 
-def _advise_items(container: Container, at: int, parts: Sequence[str], message: str) -> Violation:
+def _advise_items(container: Container, at: int, parts: Sequence[str], message: Words) -> Violation:
     """Return what to write instead of an item: its list with others in its place."""
     node, start = container.word_place(at), len(container.command)
     own = container.words[:start] if at < start else container.words[start:]
@@ -259,7 +260,7 @@ def _compare_gaps(words: Sequence[str], problem: Problem, _: bool) -> Problem | 
     if end == 1 or (_measure_gap(nodes, 0) or 2) <= 1:
         return None
     message, severity = _describe_split(words[:end])
-    return problem._replace(message=message, severity=severity, related=())
+    return problem._replace(sentence=message, severity=severity, related=())
 
 
 def _find_end_of_parentheses(words: Sequence[str], start: int) -> int:

@@ -431,7 +431,7 @@ def _join_roles(waiting: Sequence[tuple[_Waiting, str, int]], number: int, probl
     if len(same) > 1:
         # What roles have in common is said of the job.
         title, gpus = "each pod", sum(waiting[index][2] for index in same)
-    return problem._replace(message=_describe_waiting(found, title, gpus), related=())
+    return problem._replace(sentence=_describe_waiting(found, title, gpus), related=())
 
 
 def _describe_waiting(found: _Waiting, title: str, gpus: int) -> str:

@@ -13,6 +13,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
+from jobgen.model.sentence import Words
 
 _SHARED = ("emptyDir", "ephemeral", "persistentVolumeClaim")
 _PATH = lazy_pattern(r"(?:\A|[\s='\"(>])(/[\w.-]+(?:/[\w.-]+)*)")
@@ -147,9 +148,9 @@ def _report(container: Container, index: int, path: str, other: Container, mount
     return Violation(container.word_place(index), message, related, finish=finish)
 
 
-def _name_field_of_spec(start: str, name: str, folder: str, problem: Problem, is_spec: bool) -> Problem:
+def _name_field_of_spec(start: Words, name: str, folder: str, problem: Problem, is_spec: bool) -> Problem:
     """Return a problem with the field that a container of a job spec has for mounts."""
-    return problem._replace(message=f"{start}; add `mounts: {{{name}: {folder}}}` to it") if is_spec else problem
+    return problem._replace(sentence=f"{start}; add `mounts: {{{name}: {folder}}}` to it") if is_spec else problem
 
 
 def _find_readers(pod: Pod, names: AbstractSet[str]) -> Iterator[tuple[str, Mapping[str, Node]]]:

@@ -200,10 +200,10 @@ def kind_not_allowed(manifest: Manifest) -> Iterator[Violation]:
         if use.what == UNREAD:
             message = f"team `{team.team}` cannot create objects that are known only at run time"
             yield Violation(use.place, f"{message}; write the object in `manifest`", evidence=(use.value,))
-        message = explain_refusal(team, use.qualifier, use.value) if use.what == KINDS else ""
-        if message:
-            what = f"; {advise(team, KINDS)}" if KINDS in team.allowed and "; " not in message else ""
-            yield Violation(use.place, message + what, evidence=(use.value,))
+        refusal = explain_refusal(team, use.qualifier, use.value) if use.what == KINDS else ""
+        if refusal:
+            hint = f"; {advise(team, KINDS)}" if KINDS in team.allowed and "; " not in refusal else ""
+            yield Violation(use.place, refusal + hint, evidence=(use.value,))
     if team.has_budget and team.pods:
         # Imported late: most teams say nothing about pods.
         from jobgen.check.created_pods import find_created_pods

@@ -395,7 +395,7 @@ def _import_object(found: _Item, kinds: Sequence[Kind]) -> ImportedManifest | Sk
         return skipped._replace(kind=item["kind"], name=name) if name else skipped
     errors = manifest_errors(traced)
     if errors:
-        return SkippedManifest(location_of(errors[0].node) or location, errors[0].message)
+        return SkippedManifest(location_of(errors[0].node) or location, str(errors[0].sentence))
     metadata = traced["metadata"]
     names = [metadata.get(key) for key in ("name", "generateName", "namespace")]
     if not any(map(value_of, names[:2])):
@@ -416,7 +416,7 @@ def _import_object(found: _Item, kinds: Sequence[Kind]) -> ImportedManifest | Sk
         return _explain_failure(spec, traced, location)
     missing = find_missing_images(traced, kinds)
     if missing:
-        return SkippedManifest(missing[0].location or location, missing[0].message)
+        return SkippedManifest(missing[0].location or location, str(missing[0].sentence))
     comments = find_comments(found.lines, traced, *found.bounds) if found.lines else []
     return ImportedManifest(location, add_comments(spec, traced, comments, kinds), notes)
 

@@ -58,7 +58,7 @@ def render_objects(
     """The object that a spec in a file renders to and its companions, and error messages."""
     errors = config.find_errors(document, "trainingjob", collect_frameworks(tuple(renderer.kinds)))
     if errors:
-        return (), [error.message for error in errors]
+        return (), [str(error.sentence) for error in errors]
     problems: list[Problem] = []
     deletions: list[Deletion] = []
     rendered: Any = build_objects(JobDocument(document, file), renderer, list(patches), problems, deletions)
@@ -67,7 +67,7 @@ def render_objects(
     failed = [
         each.fault or f"`{each.key}` cannot be deleted, because it is not set" for each in missed if alone or each.fault
     ]
-    return rendered, [*(problem.message for problem in problems), *failed]
+    return rendered, [*(str(problem.sentence) for problem in problems), *failed]
 
 
 def leave_out_namespace(rendered: Mapping[str, Plain]) -> dict[str, Plain]:

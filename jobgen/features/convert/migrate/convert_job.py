@@ -379,7 +379,7 @@ def _find_fault(origin: MigrationSource, project: ProjectConfig) -> str:
     for job in list_members(origin.job, project) if origin.job.document.sweep else [origin.job]:
         patches = expander.environment.patches_for(expander.attributes(job.document))
         build_objects(job.document, expander, patches, problems, [])
-    return problems[0].message if problems else ""
+    return str(problems[0].sentence) if problems else ""
 
 
 def _compare_text(
@@ -454,7 +454,7 @@ def _find_kinds(
         expanded = expander.expand(job.document, expander.environment.patches_for(attributes), own_problems, [])
         where = f"`{env}`: " if env else ""
         if expanded is None:
-            problems += (f"{where}{problem.message}" for problem in own_problems)
+            problems += (f"{where}{problem.sentence}" for problem in own_problems)
             continue
         if expanded.framework != attributes.framework:
             problems.append(f"{where}an overlay changes its framework to `{expanded.framework}`")

@@ -69,7 +69,7 @@ def render_in(job: Job, runner: EnvironmentRunner, problems: list[str]) -> list[
     made: list[Any] = [
         untraced(dict(each)) for each in build_objects(job.document, runner.expander, patches, found, [])
     ]
-    problems += (problem.message for problem in found)
+    problems += (str(problem.sentence) for problem in found)
     return None if found or not made else made
 
 

@@ -581,7 +581,7 @@ class _Objects:
         for problem in map(with_nodes, schema.check(written) if schema else ()):
             if problem.rule == "unknown-field":
                 line = f", line {problem.location.line}" if problem.location else ""
-                raise UsageError(f"{where}{line}: {problem.message}")
+                raise UsageError(f"{where}{line}: {problem.sentence}")
         try:
             merged = merge_patch(dict(self._get(found[0])) if found else {}, patch)
         except MergeError as error:

@@ -42,8 +42,8 @@ def script_syntax(container: Container) -> Iterator[Violation]:
 
         found = find_code_fault(container)
         if found is not None:
-            place, (message, where) = found
-            yield Violation(place, f"in line {where.line} of the code, {message}", at=place, inside=where)
+            place, (fault, where) = found
+            yield Violation(place, f"in line {where.line} of the code, {fault}", at=place, inside=where)
     if "sh" not in text:
         return
     # Few containers have scripts.
