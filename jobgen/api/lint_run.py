@@ -37,6 +37,7 @@ from jobgen.model.builtin_rules import CHANGE_RULES, UNJUDGED_CHART_RULES, canon
 from jobgen.model.data import Location, untraced, value_of
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Problem, Severity, pluralize, sort_findings
+from jobgen.model.sentence import Sentence
 from jobgen.pipeline.finish import OF_LINT, Finishing, finish
 from jobgen.pipeline.lint_checks import LintChecks, LintTask
 from jobgen.rendering import config
@@ -366,7 +367,7 @@ def _find_unused_patterns(files: LintFiles, request: LintRequest, project: Proje
     written = config.load(files.layers, traced=True).settings.get("exclude", ()) if unused else ()
     for node in written:
         if value_of(node) in unused:
-            message = f"`{value_of(node)}` matches no file; change the pattern or remove it"
+            message = Sentence("`{}` matches no file; change the pattern or remove it", value_of(node))
             problem = Problem("exclude-matches-nothing", message, node, severity=Severity.WARNING)
             if finding := project.apply_severity(locate(problem, SETTINGS)):
                 yield finding

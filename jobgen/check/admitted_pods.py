@@ -12,6 +12,7 @@ from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, Gathered, Place, Places, find_at
+from jobgen.model.sentence import Sentence
 
 _CREATES_NO_PODS = frozenset((("", "Pod"), ("", "PodTemplate"), ("kueue.x-k8s.io", "Workload")))
 """Kinds with pod templates from which no controller creates pods, and the pod itself."""
@@ -29,7 +30,7 @@ class AdmittedPod(NamedTuple):
 
     def locate(self, problem: Problem) -> Problem:
         """Return a problem of the pod at the template if the pod has nothing of it, with what creates the pod."""
-        message = f"{problem.sentence} (in a pod that the {self.manifest.kind_name} creates)"
+        message = Sentence("{} (in a pod that the {} creates)", problem.sentence, self.manifest.kind_name)
         related = tuple((self._lead_back(node), text) for node, text in problem.related)
         node, finish = self._lead_back(problem.node), problem.finish
         if finish is not None and node is self.template:

@@ -34,6 +34,7 @@ from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, drop_con
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.mutated import Mutated
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import find_closest
 from jobgen.repo import layout
 from jobgen.repo.files import File
@@ -447,7 +448,9 @@ class Checker:
             message = f"the group `{group}` was renamed, and current releases serve `{name}` as one of `{renamed}`"
             at = At(obj, "apiVersion")
             advice = "use that group, and read what else changed"
-            return Problem("old-api-version", f"{message}; {advice}", at, category="schema", severity=Severity.WARNING)
+            return Problem(
+                "old-api-version", Sentence("{}; {}", message, advice), at, category="schema", severity=Severity.WARNING
+            )
         defined = sorted({definition.kind for definition in self._find_definitions(group)})
         meant = name[:1].upper() + name[1:]
         if meant != name and (meant in defined or is_shipped_kind(api_version, meant)):
@@ -505,7 +508,7 @@ def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
     path, content, finding = schema
 
     def report_broken(reason: str, obj: Mapping[str, Node]) -> list[Problem]:
-        message = f"the schema `{path}` cannot be used: {reason}"
+        message = Sentence("the schema `{}` cannot be used: {}", path, reason)
         return [Problem("broken-schema", message, At(obj, "kind"), category="meta")]
 
     try:
@@ -598,6 +601,6 @@ def _validate_pod_of_role(pod: Pod, role: Role, volumes: list[str], release: Rel
         problems = place_in_role(problems, role)
     # Rules report names that are too long.
     if name and not is_valid_name and len(name) < MAX_SUBDOMAIN and is_dns_subdomain(pod.manifest.name):
-        message = f"role `{role.replica_type}` gives a pod the invalid name `{name}`; {DNS_SUBDOMAIN}"
+        message = Sentence("role `{}` gives a pod the invalid name `{}`; {}", role.replica_type, name, DNS_SUBDOMAIN)
         problems.append(Problem("invalid-name", message, role.place, category="pod"))
     return problems

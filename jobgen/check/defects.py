@@ -25,7 +25,7 @@ from jobgen.model.limits import MAX_DEFECT_ITEMS, MAX_DEFECTS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.place import At, Place, node_at
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.config import complete_schemas, read_valid_documents
 from jobgen.rendering.locate import locate
@@ -224,7 +224,9 @@ def read_own(files: tuple[File, ...], kinds: tuple[Kind, ...]) -> tuple[tuple[De
             for node, defect in zip(nodes, parse_defects(document), strict=True):
                 problem = _find_problem(defect, document["spec"], node, {*shipped, *found}, kinds)
                 if problem is None and len(found) == MAX_DEFECTS:
-                    problem = _report(node["name"], f"there are more than {MAX_DEFECTS} defects; remove some")
+                    problem = _report(
+                        node["name"], Sentence("there are more than {} defects; remove some", MAX_DEFECTS)
+                    )
                 if problem is None:
                     found[defect.name] = defect
                 else:
@@ -245,34 +247,41 @@ def _find_problem(
     if defect.component not in components:
         hint = did_you_mean(defect.component, list(components)) or "; use a name of `cluster.operators`"
         return _report(
-            spec["component"], f"`{defect.component}` is not a component whose version can be declared{hint}"
+            spec["component"],
+            Sentence("`{}` is not a component whose version can be declared{}", defect.component, hint),
         )
     if defect.name in names:
-        return _report(node["name"], f"there is already a rule or a defect `{defect.name}`; use another name")
+        return _report(
+            node["name"], Sentence("there is already a rule or a defect `{}`; use another name", defect.name)
+        )
     if not defect.fixed and not defect.fix:
-        return _report(node["name"], f"`{defect.name}` has neither `fix` nor `versions.fixed`; say what to do about it")
+        return _report(
+            node["name"], Sentence("`{}` has neither `fix` nor `versions.fixed`; say what to do about it", defect.name)
+        )
     for fixed in defect.fixed:
         if defect.since and parse_version(fixed) <= parse_version(defect.since):
-            message = f"`{fixed}` is not after `{defect.since}`, so no version has the defect; correct `versions`"
+            message = Sentence(
+                "`{}` is not after `{}`, so no version has the defect; correct `versions`", fixed, defect.since
+            )
             return _report(node["versions"]["fixed"], message)
     for field, path in (("at", defect.at), *(("each", path) for path in defect.each)):
         try:
             parse_dotted(path)
         except InvalidPathError as error:
-            return _report(node[field], f"{error}; write a path such as `spec.tasks.*`")
+            return _report(node[field], Sentence("{}; write a path such as `spec.tasks.*`", error))
     for field, returns in (("condition", "bool"), ("value", "string")):
         compiled = compile_cel(getattr(defect, field), NAMES, returns=returns) if getattr(defect, field) else None
         if isinstance(compiled, CompileError):
-            return _report(node[field], f"`{field}` of `{defect.name}` is not valid: {compiled.message}")
+            return _report(node[field], Sentence("`{}` of `{}` is not valid: {}", field, defect.name, compiled.message))
     return _check_examples(defect, node, kinds)
 
 
 def _check_examples(defect: Defect, node: Mapping[str, Any], kinds: Sequence[Kind]) -> Problem | None:
     if defect.red and not any(find_in_examples(defect, defect.red, kinds)):
-        message = f"`{defect.name}` does not find its example `red`; correct the condition or the example"
+        message = Sentence("`{}` does not find its example `red`; correct the condition or the example", defect.name)
         return _report(node["red"], message)
     if defect.green and any(find_in_examples(defect, defect.green, kinds)):
-        message = f"`{defect.name}` also finds its example `green`; correct the condition or the example"
+        message = Sentence("`{}` also finds its example `green`; correct the condition or the example", defect.name)
         return _report(node["green"], message)
     return None
 

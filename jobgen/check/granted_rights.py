@@ -9,7 +9,7 @@ from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant
 from jobgen.model.place import At
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 from jobgen.schema.resource_names import find_group, find_meant_resource, list_groups
 
 _RULE = "unknown-resource"
@@ -48,7 +48,9 @@ def find_vain_rights(rule: Fields) -> Iterator[Problem]:
     meant = [_find_group(group, [name for name, _ in names]) for group, _ in groups]
     for (group, place), right in zip(groups, meant, strict=True):
         if right != group:
-            yield _report(f"{_describe_group(group)}, so it grants nothing; write `{right or _CORE}`", place)
+            yield _report(
+                Sentence("{}, so it grants nothing; write `{}`", _describe_group(group), right or _CORE), place
+            )
     for name, place in names:
         yield from _judge_resource(name, place, meant)
     if all(group in list_groups() for group in meant):
@@ -81,16 +83,21 @@ def _judge_resource(name: str, place: At, groups: Sequence[str]) -> Iterator[Pro
     if right is None:
         part_meant = find_meant(part, _POD_PARTS) if base == "pods" and "" in groups and part not in ("", "*") else ""
         if part_meant:
-            yield _report(f"`pods` have no `{part}`, so it grants nothing; write `pods/{part_meant}`", place)
+            yield _report(
+                Sentence("`pods` have no `{}`, so it grants nothing; write `pods/{}`", part, part_meant), place
+            )
         return
     wanted = f"{right.resource}{slash}{part}"
     if right.group in groups:
-        yield _report(f"no request has the resource `{name}`, so it grants nothing; write `{wanted}`", place)
+        yield _report(
+            Sentence("no request has the resource `{}`, so it grants nothing; write `{}`", name, wanted), place
+        )
         return
     also = "" if base == right.resource else f", and write `{wanted}`"
     group = right.group or _CORE
     yield _report(
-        f"`{name}` is of the group `{group}`, which the rule does not name; add it to `apiGroups`{also}", place
+        Sentence("`{}` is of the group `{}`, which the rule does not name; add it to `apiGroups`{}", name, group, also),
+        place,
     )
 
 
@@ -100,7 +107,9 @@ def _judge_verbs(rule: Fields) -> Iterator[Problem]:
             continue
         right = _WORDS.get(verb.lower()) or find_meant(verb, _VERBS)
         if right:
-            yield _report(f"no request has the verb `{verb}`, so it grants nothing; write `{right}`", place)
+            yield _report(
+                Sentence("no request has the verb `{}`, so it grants nothing; write `{}`", verb, right), place
+            )
 
 
 def _report(message: Words, place: At) -> Problem:

@@ -13,6 +13,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 Labels = Mapping[str, str]
 RULE = "service-selects-nothing"
@@ -168,7 +169,9 @@ def report_idle_service(service: Mapping[str, Node], workload: Workload) -> Prob
     wrong = [f"`{name}: {value}`" for name, value in selector.items() if labels.get(name) != value]
     found = [f"`{name}: {labels[name]}`" for name in selector if labels.get(name, selector[name]) != selector[name]]
     has = f"has {' and '.join(found)}" if found else "does not have it" if len(wrong) == 1 else "does not have them"
-    message = f"no pod of these objects has {' and '.join(wrong)}: the template of `{workload.name}` {has}"
+    message = Sentence(
+        "no pod of these objects has {}: the template of `{}` {}", " and ".join(wrong), workload.name, has
+    )
     message += "; use the same labels in both"
     holder = spec if as_text(service.get("kind")) == "Service" else as_mapping(spec.get("selector"))
     place = At(holder, "selector" if holder is spec else "matchLabels", is_key=True)

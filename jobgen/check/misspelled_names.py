@@ -11,6 +11,7 @@ from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 
 CLUSTER_RUNTIME = "ClusterTrainingRuntime"
 SHIPPED_RUNTIMES = frozenset(
@@ -76,7 +77,7 @@ def _check_queue(place: At | None, obj: Mapping[str, Node], kind: tuple[str, str
         return
     known = _list_usable(named[kind], as_text(get_path(obj, "metadata", "namespace")))
     if meant := find_misspelled(name, known):
-        message = f"none of these objects is a {kind[1]} `{name}`; did you mean `{meant}`?"
+        message = Sentence("none of these objects is a {} `{}`; did you mean `{}`?", kind[1], name, meant)
         yield Problem("unknown-queue", message, place, category="scheduling", severity=Severity.WARNING)
 
 

@@ -13,6 +13,7 @@ from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 
 INTERNAL_ERROR = "internal-error"
 """The rule of a problem that says that a check failed."""
@@ -198,5 +199,7 @@ def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> P
     """A problem for a check that raised an exception on an object, so that the run goes on and still fails."""
     if isinstance(error, OverBudgetError):
         return Problem(TOO_MANY_STEPS, str(error), obj.get("kind"), category="meta")
-    message = f"{check} failed on this object with `{type(error).__name__}`: {error}; please report this bug in jobgen"
+    message = Sentence(
+        "{} failed on this object with `{}`: {}; please report this bug in jobgen", check, type(error).__name__, error
+    )
     return Problem(INTERNAL_ERROR, message, obj.get("kind"), category="meta")

@@ -9,6 +9,7 @@ from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.meant import find_meant
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 KINDS = frozenset((("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject")))
 RULE = "unknown-reference"
@@ -35,7 +36,9 @@ def find_lost_targets(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[i
         meant = find_meant(name, known) or (free[0] if len(known) == len(free) == 1 else "")
         if meant:
             holder = as_mapping(get_path(objects[number], "spec", "scaleTargetRef"))
-            message = f"none of these objects is a {kind} `{name}`, so nothing is scaled; did you mean `{meant}`?"
+            message = Sentence(
+                "none of these objects is a {} `{}`, so nothing is scaled; did you mean `{}`?", kind, name, meant
+            )
             # An object of this name may be in the cluster, so that this is a guess.
             steps = (FixStep("set", holder.get("name"), meant),)
             place = At(holder, "name")

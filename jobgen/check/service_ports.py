@@ -13,6 +13,7 @@ from jobgen.model.data import Node, list_scalars, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 
 RULE = "service-selects-nothing"
@@ -72,16 +73,18 @@ def _check_ports(ports: Sequence[Mapping[str, Node]], pods: Sequence[Mapping[str
     is_compared = len(containers) == 1 and bool(numbers) and not any(one in numbers or one in names for one in targets)
     for port in ports:
         wanted = value_of(port.get("targetPort"))
-        message = ""
+        message = Sentence("")
         if isinstance(wanted, str) and not wanted.isdigit() and wanted not in names:
             if wanted and not any(sign in wanted for sign in _UNFILLED):
                 only = f"; write `{names[0]}`, the name of its port" if len(names) == 1 else ""
                 advice = did_you_mean(wanted, names) or only or "; name a port so, or write its number"
-                message = f"no container that the Service selects has a port named `{wanted}`{advice}"
+                message = Sentence("no container that the Service selects has a port named `{}`{}", wanted, advice)
         elif type(wanted) is int and is_compared and not _mentions(containers[0], wanted):
             listed = " and ".join(f"`{number}`" for number in numbers)
-            message = (
-                f"the container that the Service selects declares port {listed}, not `{wanted}`; write the same number"
+            message = Sentence(
+                "the container that the Service selects declares port {}, not `{}`; write the same number",
+                listed,
+                wanted,
             )
         if message:
             yield Problem(RULE, message, At(port, "targetPort"), category="fleet", severity=Severity.WARNING)

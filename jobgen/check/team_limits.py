@@ -14,6 +14,7 @@ from jobgen.k8s.team_uses import NAMESPACES
 from jobgen.k8s.workloads import REPLICA_TYPES, find_pods
 from jobgen.model.data import Node
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.teams import Budget, DeviceLimit, TeamScope
 
@@ -29,7 +30,9 @@ def find_foreign_uses(manifest: Manifest, what: str, noun: str, *, always: tuple
         if use.what == what and use.value not in always and not team.allows(what, use.value):
             owner = team.find_owner(what, use.value)
             whose = f"belongs to team `{owner}`" if owner else f"is not allowed for team `{team.team}`"
-            yield Violation(use.place, f"{noun} `{use.value}` {whose}; {advise(team, what)}", evidence=(use.value,))
+            yield Violation(
+                use.place, Sentence("{} `{}` {}; {}", noun, use.value, whose, advise(team, what)), evidence=(use.value,)
+            )
 
 
 def reaches_others(team: TeamScope) -> bool:

@@ -10,6 +10,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 _CLAIM = "PersistentVolumeClaim"
 KINDS = ("ConfigMap", _CLAIM, "Secret")
@@ -76,8 +77,10 @@ def find_unused_configs(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple
         if meant and not find_meant(name, own):
             makes = "kustomize generates" if is_generated else "there is"
             waiting = " and ".join(f"`{each}`" for each in sorted(meant))
-            advice = f"; write `{meant[0]}`" if len(meant) == 1 else "; write one of them"
-            message = f"nothing here makes the {kind} `{name}`, but {makes} {waiting}, which nothing uses{advice}"
+            advice = Sentence("; write `{}`", meant[0]) if len(meant) == 1 else Sentence("; write one of them")
+            message = Sentence(
+                "nothing here makes the {} `{}`, but {} {}, which nothing uses{}", kind, name, makes, waiting, advice
+            )
             for number, each, place in missing:
                 if each == kind:
                     yield number, Problem(RULE, message, place, category="fleet", severity=Severity.WARNING)

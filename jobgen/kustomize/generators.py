@@ -19,7 +19,7 @@ from jobgen.model.data import Location, Node, TracedScalar, location_of, untrace
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 from jobgen.model.suggest import find_key
 
 _LINE_LENGTH = 70
@@ -48,7 +48,7 @@ def generate(
     name = item.get("name")
     origin = origin_of(kustomization, field, name)
     if not text_of(name):
-        _refuse(problems, f"an entry of `{field}` has no name; add `name`", item)
+        _refuse(problems, Sentence("an entry of `{}` has no name; add `name`", field), item)
         return None
     kind = "Secret" if field == "secretGenerator" else "ConfigMap"
     node: dict[str, Any] = {
@@ -129,7 +129,7 @@ def _read_pairs(item: Any, kind: str, read: Reader, problems: list[Problem]) -> 
         key, equals, value = text_of(literal).partition("=")
         if not key or not equals:
             shown = text_of(literal) if kind != "Secret" else "…"
-            _refuse(problems, f"`{shown}` is not a literal; write `key=value`", literal)
+            _refuse(problems, Sentence("`{}` is not a literal; write `key=value`", shown), literal)
             continue
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
         pairs.append(_Pair(key, (value[1:-1] if quoted else value).encode("utf-8", "surrogatepass"), literal))
@@ -137,7 +137,7 @@ def _read_pairs(item: Any, kind: str, read: Reader, problems: list[Problem]) -> 
         text = text_of(source)
         key, equals, path = text.partition("=")
         if text.count("=") > 1 or (equals and not (key and path)):
-            _refuse(problems, f"`{text}` is not a file of a generator; write `key=path` or `path`", source)
+            _refuse(problems, Sentence("`{}` is not a file of a generator; write `key=path` or `path`", text), source)
             continue
         path = path if equals else text
         found = read(source, path)
@@ -157,7 +157,7 @@ def _add_data(node: dict[str, Any], pairs: list[_Pair], origin: Origin, kind: st
                 "occurs twice; use another key" if pair.key in seen else "is not a key; use letters, digits and `-_.`"
             )
             # A line of a secret that does not fit is taken for a key.
-            _refuse(problems, f"`{pair.key if kind != 'Secret' else '…'}` {fault}", pair.written)
+            _refuse(problems, Sentence("`{}` {}", pair.key if kind != "Secret" else "…", fault), pair.written)
             continue
         seen.add(pair.key)
         value, field = encode(pair.content), "data"

@@ -15,6 +15,7 @@ from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem, Severity, add_article
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 
 RULE = "unrenamed-reference"
 _QUEUE = "kueue.x-k8s.io/queue-name"
@@ -98,13 +99,18 @@ def _report(use: _Use, kind: str, name: str, renamed: Resource) -> Problem:
     effect = f"so that it names no {kind} of the build"
     note = f"it is called `{renamed.name}`"
     if renamed.needs_hash and not renamed.prefixes and not renamed.suffixes:
-        message = (
-            f"the {kind} `{name}` is generated as `{renamed.name}`, and kustomize does not change {where}, {effect}"
+        message = Sentence(
+            "the {} `{}` is generated as `{}`, and kustomize does not change {}, {}",
+            kind,
+            name,
+            renamed.name,
+            where,
+            effect,
         )
         advice = "set `generatorOptions: {disableNameSuffixHash: true}`, or add a `nameReference` in `configurations`"
     else:
         # Each overlay has a prefix of its own, and all of them have one fault.
-        message = f"kustomize renames the {kind} `{name}`, but does not change {where}, {effect}"
+        message = Sentence("kustomize renames the {} `{}`, but does not change {}, {}", kind, name, where, effect)
         advice = "add a `nameReference` in `configurations`, or patch the field"
     related = ((renamed.metadata.get("name"), note),)
-    return Problem(RULE, f"{message}; {advice}", use.node, related, "gitops", Severity.WARNING)
+    return Problem(RULE, Sentence("{}; {}", message, advice), use.node, related, "gitops", Severity.WARNING)

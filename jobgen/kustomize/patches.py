@@ -17,7 +17,7 @@ from jobgen.model.data import Node, TracedList, TracedScalar, count_nodes, is_nu
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_name
 from jobgen.spec.json_patch import apply_json_patch, copy_containers
 
@@ -432,7 +432,7 @@ def apply_patch(resources: list[Resource], patch: Patch, schemas: Schemas | None
         if len(found) == 1:
             resources = _merge(resources, found[0], document, patch, schemas, problems)
         elif found:
-            message = f"{wanted} is the name of {len(found)} objects; add a `target` to the patch"
+            message = Sentence("{} is the name of {} objects; add a `target` to the patch", wanted, len(found))
             problems.append(_fail(message, document))
         elif is_complete:
             problems.append(_report_unmatched(document, patch, resources))
@@ -466,7 +466,8 @@ def _apply_to_target(resources: list[Resource], patch: Patch, schemas: Schemas |
         charge(Work.BUILD, count_nodes(resource.node) + 4 * len(operations))
         changed = apply_json_patch(resource.node, operations, failed, replaces_missing=True)
         problems += [
-            _fail(f"{each.sentence}; this patch is applied to {resource.id}", each.node) for each in failed[:1]
+            _fail(Sentence("{}; this patch is applied to {}", each.sentence, resource.id), each.node)
+            for each in failed[:1]
         ]
         resource.node = copy_containers(changed)
     return Applied(resources, problems)
@@ -495,7 +496,7 @@ def _merge(
     try:
         merged = merge_patch(resource.node, fields, schemas, replaced)
     except MergeError as error:
-        problems.append(_fail(f"{error}; write the same type as {resource.id}", error.node))
+        problems.append(_fail(Sentence("{}; write the same type as {}", error, resource.id), error.node))
         return resources
     problems += [_report_replaced(each, resource) for each in replaced]
     if merged is None:
@@ -522,7 +523,9 @@ def _list_added_containers(resource: Resource, fields: Mapping[str, Any]) -> Ite
             name = text_of(each.get("name"))
             # A container without an image has an error of its own.
             if name and name not in known and (meant := find_meant(name, known)):
-                message = f"the patch adds a container `{name}` to {resource.id}; did you mean `{meant}`?"
+                message = Sentence(
+                    "the patch adds a container `{}` to {}; did you mean `{}`?", name, resource.id, meant
+                )
                 yield Problem("patch-matches-nothing", message, each["name"], severity=Severity.WARNING)
 
 
@@ -531,9 +534,14 @@ def _report_replaced(replaced: Replaced, resource: Resource) -> Problem:
     rest = len(replaced.lost) - len(shown)
     fields = ", ".join(shown) + (f" and {rest} more" if rest else "")
     verb = "is" if len(replaced.lost) == 1 else "are"
-    message = (
-        f"kustomize replaces lists of a custom resource, so {fields} of `{replaced.item}` {verb} lost in"
-        f" {resource.id.kind} `{resource.id.name}`; use a JSON patch of the one field, or repeat the whole item"
+    message = Sentence(
+        "kustomize replaces lists of a custom resource, so {} of `{}` {} lost in {} `{}`; use a JSON patch "
+        "of the one field, or repeat the whole item",
+        fields,
+        replaced.item,
+        verb,
+        resource.id.kind,
+        resource.id.name,
     )
     severity = Severity.ERROR if replaced.is_needed else Severity.WARNING
     related = ((replaced.base, "the list that is replaced"),)
@@ -580,11 +588,15 @@ def _report_unmatched(document: Any, patch: Patch, resources: Sequence[Resource]
             field, value = ("apiVersion", f"{found.group}/{found.version}".lstrip("/"))
             if found[:2] == wanted[:2]:
                 field, value = "namespace", found.namespace
-            message = f"{wanted} is in this build only with another `{field}`; write `{field}: {value}`"
+            message = Sentence(
+                "{} is in this build only with another `{}`; write `{}: {}`", wanted, field, field, value
+            )
             break
     else:
         hint = suggest_name(wanted.name, [found.name for found in alike])
-        message = f"{wanted.kind} `{wanted.name}` is not in this build, so kustomize refuses the patch{hint}"
+        message = Sentence(
+            "{} `{}` is not in this build, so kustomize refuses the patch{}", wanted.kind, wanted.name, hint
+        )
     node = as_mapping(document.get("metadata")).get("name", document)
     return Problem("patch-matches-nothing", message, node, related=((patch.listed, "listed here"),))
 
@@ -599,7 +611,7 @@ def _report_unused_target(target: Mapping[str, Any], resources: Sequence[Resourc
     node, kind = target.get("name", target), text_of(target.get("kind"))
     if not hint and kind and not alike and (meant := did_you_mean(kind, sorted({each.kind for each in resources}))):
         hint, node = meant, target["kind"]
-    message = f"the target ({shown}) selects no object of this build, so the patch changes nothing{hint}"
+    message = Sentence("the target ({}) selects no object of this build, so the patch changes nothing{}", shown, hint)
     return Problem("patch-matches-nothing", message, node, severity=Severity.WARNING)
 
 

@@ -28,6 +28,7 @@ from jobgen.model.finding import Problem, Severity, add_article
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, find_closest, find_key
 
 Config = Mapping[str, Sequence[FieldSpec]]
@@ -203,7 +204,7 @@ def set_images(
                 # The only image of a build need not be as similar.
                 hint = hint or (did_you_mean(change.name, [*change.seen]) if len(change.seen) == 1 else "")
                 hint = hint or "; correct the name, or remove the entry"
-                message = f"no image of this build is `{change.name}`, so nothing is changed{hint}"
+                message = Sentence("no image of this build is `{}`, so nothing is changed{}", change.name, hint)
                 node = item.get("name", item)
                 problems.append(Problem("patch-matches-nothing", message, node, severity=Severity.WARNING))
 
@@ -427,7 +428,7 @@ def replace_variables(
     for variable in variables:
         found = _find_value(resources, variable)
         if found is None:
-            message = f"`{text_of(variable.get('name'))}` names a field that no object of this build has"
+            message = Sentence("`{}` names a field that no object of this build has", text_of(variable.get("name")))
             problems.append(Problem("kustomize-build-fails", message, variable.get("name"), category="gitops"))
         else:
             values[text_of(variable.get("name"))] = found

@@ -51,6 +51,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import find_path, format_pointer
 from jobgen.model.placed import finish, with_nodes
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.pipeline.cluster_groups import (
     CONFIGS,
     LIMITS,
@@ -316,7 +317,9 @@ class _ClusterCheck:
         for obj in state.left_out[:1]:
             namespace = str(value_of(as_mapping(obj.get("metadata")).get("namespace")) or "")
             most = MAX_QUOTA_AMOUNTS if value_of(obj.get("kind")) == "ResourceQuota" else MAX_LIMITING_AMOUNTS
-            message = f"namespace `{namespace}` has more than {MAX_LIMITING_OBJECTS} objects of this kind, or more than"
+            message = Sentence(
+                "namespace `{}` has more than {} objects of this kind, or more than", namespace, MAX_LIMITING_OBJECTS
+            )
             message += f" {most} amounts in them; this one and the rest are not applied; remove some"
             problem = Problem("unread-file", message, obj.get("kind"), category="meta")
             yield locate(problem, SETTINGS)._replace(env=self._runner.name)
@@ -373,7 +376,7 @@ class _ClusterCheck:
             # A List without items is a manifest, too.
             read_all = (config.read_documents(file, [], shared=True) for file in layout.read_state(layers, folder))
             if not any(found.documents for found in read_all):
-                message = f"the folder `{folder}` has no manifests; run `jobgen capture`, which writes them"
+                message = Sentence("the folder `{}` has no manifests; run `jobgen capture`, which writes them", folder)
                 missing = report_folder(self._tracer.traced_project(), folder, message)
         self.findings += [missing._replace(env=self._runner.name)] if missing else []
         return exported
@@ -618,7 +621,7 @@ def _describe_excess(excess: Excess) -> Violation:
     certain = sum(milli for member, milli in members if not member.is_queued or len(members) == 1)
     severity = None if certain > (to_milli(excess.hard) or 0) else WARNING
     owner = f" of namespace `{namespace}`" if namespace else ""
-    message = f"{taken} of `{excess.resource}`, but quota `{name}`{owner} allows"
+    message = Sentence("{} of `{}`, but quota `{}`{} allows", taken, excess.resource, name, owner)
     message += f" `{value_of(excess.hard)}`; request less, or raise the quota"
     related = ((excess.hard, f"quota `{name}`"),)
     return Violation(None, message, related, severity, evidence=(namespace, name, excess.resource))

@@ -13,7 +13,7 @@ from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import ProjectConfig
@@ -39,7 +39,7 @@ def report_folder(project: config.ProjectConfig, folder: str, message: Words) ->
 
 def report_missing_folder(project: config.ProjectConfig, folder: str) -> Finding:
     """Report a `cluster.state` that does not exist."""
-    message = f"there is no folder `{folder}` in the repository; run `jobgen capture`, which writes it"
+    message = Sentence("there is no folder `{}` in the repository; run `jobgen capture`, which writes it", folder)
     return report_folder(project, folder, message)
 
 
@@ -52,7 +52,7 @@ def find_duplicates(objects: Iterable[Mapping[str, Node]], path: str) -> Iterato
         kind, namespace, name = identity = name_object(obj)
         if name and untraced(seen.setdefault(identity, obj)) != untraced(obj):
             where = f" in namespace `{namespace}`" if namespace else ""
-            message = f"the exported state has another {kind} `{name}`{where}; remove one of them"
+            message = Sentence("the exported state has another {} `{}`{}; remove one of them", kind, name, where)
             yield locate(Problem("unread-file", message, obj.get("kind"), category="meta"), path)
 
 

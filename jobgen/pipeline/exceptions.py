@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.locate import locate
 from jobgen.rendering.trace import Tracer
 from jobgen.repo.root import SETTINGS
@@ -26,18 +27,18 @@ def find_expired(tracer: Tracer) -> Iterator[Finding]:
     project = tracer.traced_project()
     for entry in list_expiring(project.settings):
         if not project.date:
-            message = f"whether `{value_of(entry['expires'])}` has passed is unknown without a commit"
+            message = Sentence("whether `{}` has passed is unknown without a commit", value_of(entry["expires"]))
             problem = Problem(
                 "unknown-current-date",
-                f"{message}; set the date with `--today`",
+                Sentence("{}; set the date with `--today`", message),
                 entry["expires"],
                 severity=Severity.WARNING,
             )
             yield locate(problem, SETTINGS)
         elif is_expired(entry, project.date):
             owner = f"; ask {value_of(entry['owner'])}" if "owner" in entry else ""
-            message = (
-                f"the entry expired on `{value_of(entry['expires'])}`{owner}; fix the findings, or change the date"
+            message = Sentence(
+                "the entry expired on `{}`{}; fix the findings, or change the date", value_of(entry["expires"]), owner
             )
             yield locate(Problem("expired-exception", message, entry["expires"], category="meta"), SETTINGS)
 
@@ -52,7 +53,7 @@ def find_unused_exceptions(tracer: Tracer, findings: Iterable[tuple[Finding, str
         exception = parse_exception(entry)
         concerned = found.get(exception.rule, ())
         if not is_expired(entry, project.date) and not any(exception.matches(*each) for each in concerned):
-            message = f"`{exception.rule}` finds nothing that this exception is for; remove it"
+            message = Sentence("`{}` finds nothing that this exception is for; remove it", exception.rule)
             names = [team.name for team in project.teams.all]
             unknown = _find_unknown_team(entry.get("teams", ()), names) if project.teams.is_complete else None
             if unknown is not None:
@@ -60,7 +61,7 @@ def find_unused_exceptions(tracer: Tracer, findings: Iterable[tuple[Finding, str
                 from jobgen.model.suggest import suggest_name
 
                 hint = suggest_name(str(value_of(unknown)), names) or f"; add it as `teams/{value_of(unknown)}.yaml`"
-                message = f"there is no team `{value_of(unknown)}`, so this exception has no effect{hint}"
+                message = Sentence("there is no team `{}`, so this exception has no effect{}", value_of(unknown), hint)
             node = entry["rule"] if unknown is None else unknown
             problem = Problem("unused-exception", message, node, category="meta", severity=Severity.WARNING)
             yield locate(problem, SETTINGS)

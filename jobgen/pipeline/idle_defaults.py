@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from jobgen.model.data import Location, location_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.expand import DefaultUse
 from jobgen.rendering.locate import locate
@@ -163,9 +164,12 @@ def find_idle_defaults(
         shown = ", ".join(f"`{name}`" for name in fields[:-1]) + (" and " if fields[1:] else "") + f"`{fields[-1]}`"
         who = "the job" if number == 1 else "every job" if block.match is None else "every job that matches"
         subject = "these defaults have" if fields[1:] else "this default has"
-        message = (
-            f"{who} sets {shown} itself, so {subject} no effect; move {'them' if fields[1:] else 'it'} to "
-            "`patches`, in a `merge`, to override jobs"
+        message = Sentence(
+            "{} sets {} itself, so {} no effect; move {} to `patches`, in a `merge`, to override jobs",
+            who,
+            shown,
+            subject,
+            "them" if fields[1:] else "it",
         )
         severity = Severity.WARNING if is_leaf else Severity.INFO
         yield locate(Problem("overridden-value", message, nodes[0], severity=severity), f"overlays/{overlay}")

@@ -20,6 +20,7 @@ from jobgen.model.finding import Finding, Problem, Related, Severity, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_pointer
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.pipeline.cluster_rules import find_cluster_problems
 from jobgen.pipeline.environment_checker import EnvironmentChecker
@@ -199,12 +200,12 @@ def _find_idle_images(
         fields = next(each.fields for each in entries if (each.overlay, each.place) == (overlay, place))
         if "registry" in fields:
             node = fields["registry"]
-            message = f"no image is from `{value_of(node)}`; change or remove the entry"
+            message = Sentence("no image is from `{}`; change or remove the entry", value_of(node))
         else:
             node = fields["name"]
             names = sorted({split_image(image)[0] for image in images})
             hint = did_you_mean(str(value_of(node)), names) or "; change or remove the entry"
-            message = f"no container has the image `{value_of(node)}`{hint}"
+            message = Sentence("no container has the image `{}`{}", value_of(node), hint)
         yield locate(Problem("patch-matches-nothing", message, node), f"overlays/{overlay}")
 
 
@@ -302,7 +303,7 @@ def _find_idle_entries(results: FileResults, made: Iterable[Rendered]) -> Iterat
         if _matches(entry, known | kinds) or not any(_matches(other, known) for other in others):
             continue
         hint = suggest_pattern(entry.attribute, entry.pattern, every) or "; change or remove it"
-        message = f"no job has the {entry.attribute} `{entry.pattern}`{hint}"
+        message = Sentence("no job has the {} `{}`{}", entry.attribute, entry.pattern, hint)
         yield locate(Problem(_RULE, message, entry.node, severity=Severity.WARNING), f"overlays/{entry.overlay}")
 
 
@@ -348,7 +349,7 @@ def _find_idle_excludes(
 
             reason = explain_no_match(parse_selector(block["exclude"]), included)
             advice = "" if reason.endswith("?") or "; write `" in reason else "; change or remove it"
-            message = f"`exclude` excludes none of the jobs that match{reason}{advice}"
+            message = Sentence("`exclude` excludes none of the jobs that match{}{}", reason, advice)
             problem = Problem(_RULE, message, find_key(block, "exclude"), severity=Severity.WARNING)
             yield locate(problem, f"overlays/{overlay}")
 
@@ -509,9 +510,12 @@ def _report_copies(
     shown += f" and {pluralize(len(fields) - _MAX_SHOWN, 'other field')}" if len(fields) > _MAX_SHOWN else ""
     where = "twice in this file" if first == made.location.file else f"also in `{first}`"
     where += f" and {pluralize(len(rest), 'other file')}" if rest else ""
-    message = (
-        f"`{made.identity}` is {where}, with different {shown}, and the copy that is applied last replaces the others;"
-        " keep one copy, or give them different names"
+    message = Sentence(
+        "`{}` is {}, with different {}, and the copy that is applied last replaces the others; keep one "
+        "copy, or give them different names",
+        made.identity,
+        where,
+        shown,
     )
 
     name = At(as_mapping(job.document.data.get("metadata")), "name")

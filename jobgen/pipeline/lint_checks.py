@@ -28,6 +28,7 @@ from jobgen.model.finding import (
 )
 from jobgen.model.mutated import Mutated
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import find_closest
 from jobgen.pipeline.decoded_results import decode_result
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings, encode_result
@@ -185,7 +186,7 @@ class LintChecks:
         if not self._is_selected(job):
             name = job.document.sweep or job.document.name
             advice = "so it is not rendered; change `jobs` of an overlay, or remove the job"
-            problem = Problem("job-without-environment", f"no environment selects `{name}`, {advice}")
+            problem = Problem("job-without-environment", Sentence("no environment selects `{}`, {}", name, advice))
             yield locate(problem, job.file.path, job.start())
             if not is_spec(job.document.data):
                 # A raw manifest is checked by its schema at least.
@@ -201,7 +202,9 @@ class LintChecks:
             # A folder that is almost that of a team: one of them may be misspelled.
             close = find_closest(path.rpartition("/")[0], list(owners), 0.9)
             hint = f"; `{owners[close]}` owns `{close}`" if close else ""
-            message = f"no team owns `{path}`, so no limit of a team applies; add its folder to a team{hint}"
+            message = Sentence(
+                "no team owns `{}`, so no limit of a team applies; add its folder to a team{}", path, hint
+            )
             problem = Problem("job-without-team", message, category="team", evidence=(path,))
             yield locate(problem, path, job.start())
 

@@ -21,6 +21,7 @@ from jobgen.model.data import (
 )
 from jobgen.model.finding import Identity, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import find_closest, suggest_type
 from jobgen.rendering.expand import Expander, JobDocument, JobSpec
 from jobgen.rendering.patch_objects import apply_images, apply_patches
@@ -195,11 +196,13 @@ def _find_unsafe_names(made: Mapping[str, Node], *, is_written: bool = False) ->
     names = ("kind", identity.kind), ("namespace", identity.namespace), ("name", identity.name)
     for field, name in names[: 1 if is_written else None]:
         if not (_PATH_SEGMENT.match(name) and name.isprintable()) and (name or field != "namespace"):
-            message = f"`{name}` is not a valid {field} of an object"
+            message = Sentence("`{}` is not a valid {} of an object", name, field)
             if not name:
-                message = f"a patch removes `{field}`; an object needs one"
+                message = Sentence("a patch removes `{}`; an object needs one", field)
             elif len(name) > _MAX_NAME_LENGTH:
-                message = f"`{name[:40]}…` has {len(name)} characters; a {field} has at most {_MAX_NAME_LENGTH}"
+                message = Sentence(
+                    "`{}…` has {} characters; a {} has at most {}", name[:40], len(name), field, _MAX_NAME_LENGTH
+                )
             holder = made if field == "kind" else made.get("metadata")
             # A name that a patch removed has no location; the job's is used instead.
             node = holder.get(field) if isinstance(holder, dict) else None
@@ -308,9 +311,11 @@ def _locate_missing(holder: Mapping[str, Node], key: str) -> Node:
 def _check_text(holder: Mapping[str, Node], key: str, path: str) -> Problem | None:
     value = holder.get(key)
     if value_of(value) in (None, ""):
-        return Problem("missing-field", f"the object has no `{path}`", _locate_missing(holder, key), category="schema")
+        return Problem(
+            "missing-field", Sentence("the object has no `{}`", path), _locate_missing(holder, key), category="schema"
+        )
     if not isinstance(value_of(value), str):
         fix_steps, safe = suggest_type(value, "a string")
-        message = f"`{path}` must be a string"
+        message = Sentence("`{}` must be a string", path)
         return Problem("wrong-type", message, value, category="schema", fix_steps=fix_steps, safe=safe)
     return None

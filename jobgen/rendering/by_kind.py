@@ -21,6 +21,7 @@ from jobgen.model.data import (
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import NamedItem, Step, format_dotted
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, find_closest
 from jobgen.rendering.expand import JobSpec, RoleSpec
 from jobgen.rendering.kinds.main_container import set_path
@@ -73,7 +74,7 @@ def _check_replicas(job: JobSpec, names: list[str], problems: list[Problem]) -> 
         for field, value in job.roles[name].replica.items():
             if field not in _OWN_FIELDS and value_of(first.get(field)) != value_of(value):
                 both = f"`{names[0]}` and `{name}` differ in `{field}`"
-                message = f"{job.kind.name} has one template for all pods, but {both}; make them equal"
+                message = Sentence("{} has one template for all pods, but {}; make them equal", job.kind.name, both)
                 problems.append(Problem("unsupported-by-kind", message, value))
 
 
@@ -97,7 +98,7 @@ def merge_templates(job: JobSpec, templates: dict[str, Any], nodes: list[str], p
         path = _find_difference(untraced(wanted), untraced(other))
         if path:
             both = f"`{nodes[0]}` and `{name}` differ in `{format_dotted(path)}`"
-            message = f"{job.kind.name} has one template for all nodes, but {both}; make them equal"
+            message = Sentence("{} has one template for all nodes, but {}; make them equal", job.kind.name, both)
             node = next(find_nodes(other, path), None) or next(find_nodes(template, path), None)
             problems.append(Problem("unsupported-by-kind", message, node))
     launchers = [name for name in templates if job.kind.roles[name].launches]
@@ -132,12 +133,12 @@ def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, An
     for name, role in job.roles.items():
         if "restartPolicy" in role.replica:
             node = role.replica["restartPolicy"]
-            start = f"{kind.name} does not support `restartPolicy` of role `{name}`"
+            start = Sentence("{} does not support `restartPolicy` of role `{}`", kind.name, name)
             hint = suggest_block(node, job) or "; remove it"
-            problems.append(Problem("unsupported-by-kind", f"{start}{hint}", node))
+            problems.append(Problem("unsupported-by-kind", Sentence("{}{}", start, hint), node))
     nodes = [name for name in templates if not kind.roles[name].launches]
     if not nodes:
-        message = f"{kind.name} needs a role besides `{next(iter(templates))}`, which only launches"
+        message = Sentence("{} needs a role besides `{}`, which only launches", kind.name, next(iter(templates)))
         problems.append(Problem("unsupported-by-kind", message, job.metadata["name"]))
         return
     template = merge_templates(job, templates, nodes, problems)
@@ -145,7 +146,9 @@ def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, An
     if counts:
         set_path(resource, kind.replicas_at, with_value(counts[-1], sum(map(value_of, counts))))
     if "runtimeRef" not in resource["spec"]:
-        message = f"{kind.name} has no default runtime for `{job.framework}`; set `{job.framework}.runtime`"
+        message = Sentence(
+            "{} has no default runtime for `{}`; set `{}.runtime`", kind.name, job.framework, job.framework
+        )
         problems.append(Problem("missing-field", message, job.metadata["name"]))
     _render_parts(job, template, resource, problems)
 
@@ -181,7 +184,7 @@ def _render_parts(job: JobSpec, template: ValidFields, resource: dict[str, Any],
         set_path(resource, parts.at, [{**parts.item, **override}])
     shown = f"{kind.name} of {kind.operator} {declared}" if declared else kind.name
     problems += [
-        Problem("unsupported-by-kind", f"{shown} does not support {what}; set it in the runtime", node)
+        Problem("unsupported-by-kind", Sentence("{} does not support {}; set it in the runtime", shown, what), node)
         for what, node in unsupported
     ]
 
@@ -303,10 +306,10 @@ def _report_unsupported(where: tuple[str, Any], field: FieldMapping | None, job:
             # A common block does not make names similar.
             meant = [known for known in kind.fields if find_closest(name, [known.rpartition(".")[2]])]
             hint = did_you_mean(path, meant)
-        return Problem("unsupported-by-kind", f"{kind.name} does not support `{path}`{hint}", key)
+        return Problem("unsupported-by-kind", Sentence("{} does not support `{}`{}", kind.name, path, hint), key)
     declared = job.cluster.find_version(kind.operator)
     shown = path if field.at[0] == "item" else format_dotted(field.at)
-    message = f"{kind.operator} {declared} does not support `{shown}`: it {field.versions}"
+    message = Sentence("{} {} does not support `{}`: it {}", kind.operator, declared, shown, field.versions)
     return Problem("unsupported-by-kind", message, key)
 
 
@@ -333,7 +336,7 @@ def _convert_value(
     else:
         return with_value(value, str(found)) if field.as_type and not isinstance(found, str) else value
     shown = f"`{found}`" if is_scalar else "a mapping" if isinstance(found, dict) else "a list"
-    message = f"`{path}` is {shown}; {job.kind.name} supports {supported}"
+    message = Sentence("`{}` is {}; {} supports {}", path, shown, job.kind.name, supported)
     problems.append(Problem("unsupported-by-kind", message, value if is_scalar else key))
     return value
 
@@ -380,7 +383,9 @@ def _declare_total(job: JobSpec, resource: dict[str, Any], problems: list[Proble
     is_complete = not any(problem.rule == "unknown-role" for problem in problems)
     if is_complete and sum(counts.values()) != value_of(declared):
         listed = " + ".join(f"{name} {count}" for name, count in counts.items())
-        message = f"`replicas` is {value_of(declared)}, but the roles add up to {sum(counts.values())} ({listed})"
+        message = Sentence(
+            "`replicas` is {}, but the roles add up to {} ({})", value_of(declared), sum(counts.values()), listed
+        )
         if [*job.roles] == ["launcher"]:
             workers = f"{{launcher: {{}}, worker: {{replicas: {value_of(declared)}}}}}"
             message += f"; write `roles: {workers}` instead"
@@ -467,7 +472,7 @@ def _render_item(
         if path:
             set_path(item, path, value)
         else:
-            message = f"{job.kind.name} does not support `{field}` of role `{name}`; remove it"
+            message = Sentence("{} does not support `{}` of role `{}`; remove it", job.kind.name, field, name)
             problems.append(Problem("unsupported-by-kind", message, value))
     if not layout.keeps_restart_policy:
         set_path(item, layout.template, template)

@@ -20,6 +20,7 @@ from jobgen.model.data import API_VERSION, TracedKey, ValidFields, location_of, 
 from jobgen.model.finding import Finding, FixStep, Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
@@ -266,7 +267,9 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     kind = value_of(data.get("kind"))
     what, wanted = _FOLDER_KINDS.get(format_name, ("", kind))
     if kind != wanted and isinstance(kind, str) and not _is_misspelled(kind, wanted, data):
-        message = f"`{kind}` is not {what}; write `kind: {wanted}` of `{API_VERSION}`, or move the file"
+        message = Sentence(
+            "`{}` is not {}; write `kind: {}` of `{}`, or move the file", kind, what, wanted, API_VERSION
+        )
         return [Problem("misplaced-document", message, data["kind"])]
     problems: list[Problem] = []
     # A kind description declares its own frameworks.
@@ -482,7 +485,14 @@ class _Loader:
             rule, what, where = "team-name-mismatch", "team", "file"
         for node in (document.get("metadata", {}).get("name") for document in documents):
             if node is not None and value_of(node) != name:
-                message = f"the {what} is named `{value_of(node)}`, but its {where} is `{name}`; use the {where}'s name"
+                message = Sentence(
+                    "the {} is named `{}`, but its {} is `{}`; use the {}'s name",
+                    what,
+                    value_of(node),
+                    where,
+                    name,
+                    where,
+                )
                 problem = Problem(rule, message, node, fix_steps=(FixStep("set", node, name),))
                 self.findings.append(locate(problem, path))
 
@@ -514,7 +524,7 @@ class _Loader:
         yield from self._find_version_errors(data)
         tree = str(value_of(data.get("rendered", "")))
         if tree.partition("/")[0] in SOURCE_FOLDERS:
-            message = f"`{tree}` holds sources; declare the folder that `jobgen render -o` writes"
+            message = Sentence("`{}` holds sources; declare the folder that `jobgen render -o` writes", tree)
             yield Problem("invalid-value", message, data["rendered"])
         # A change may remove an environment that the settings of its base name.
         is_old = self.layers.judge is not None

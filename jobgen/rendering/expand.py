@@ -23,6 +23,7 @@ from jobgen.model.data import (
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest, find_key, list_alternatives, suggest_rename, takes_any_name
 from jobgen.spec.filled_names import JobWords, fill_name, find_words
 from jobgen.spec.kinds import ANY_ROLE, Framework, Kind, VersionRange
@@ -301,9 +302,11 @@ def find_overridden(data: ValidFields, kind: Kind) -> Iterator[Problem]:
             field = field.get(name) if isinstance(field, dict) else None
         label, own = value_of(written[key]), value_of(field)
         if None not in (label, own) and str(label) != str(own):
-            start = f"`{key}: {label}` of `{block}` has no effect, because `{path}: {own}` of the job replaces it"
+            start = Sentence(
+                "`{}: {}` of `{}` has no effect, because `{}: {}` of the job replaces it", key, label, block, path, own
+            )
             related = ((field, f"`{path}` is set here"),) if location_of(field) else ()
-            message = f"{start}; remove one of them"
+            message = Sentence("{}; remove one of them", start)
             yield Problem("overridden-value", message, find_key(written, key), related, severity=Severity.WARNING)
 
 
@@ -484,7 +487,7 @@ def _list_roles(
             known = ", ".join(f"`{role}`" for role in framework.roles)
             meant = find_closest(name, list(framework.roles))
             fix_steps, safe = suggest_rename(node, list(framework.roles), named, takes_any_name)
-            message = f"{kind.name} has no role `{name}`{ask_for(meant) or f'; it has {known}'}"
+            message = Sentence("{} has no role `{}`{}", kind.name, name, ask_for(meant) or f"; it has {known}")
             problems.append(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe, meant=meant))
     required = [name for name in framework.roles if name != ANY_ROLE and kind.roles[name].required]
     if not named:

@@ -8,6 +8,7 @@ from typing import Any
 from jobgen.model.data import Node, to_scalar, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import count_gpus, find_main_container, take_command, with_main_container
 
@@ -44,11 +45,13 @@ def _find_launcher(job: JobSpec, problems: list[Problem]) -> Node:
     if named is None and "configFile" in _read_block(job, "deepspeed"):
         named = with_value(_read_block(job, "deepspeed")["configFile"], "torchrun")
     if named is not None and value_of(named) not in LAUNCHERS:
-        message = f"`{value_of(named)}` is not a launcher that jobgen writes; use `torchrun` or `accelerate`"
+        message = Sentence("`{}` is not a launcher that jobgen writes; use `torchrun` or `accelerate`", value_of(named))
         problems.append(Problem("invalid-value", message, named))
         return None
     if named is not None and isinstance(accelerate, dict) and value_of(named) != "accelerate":
-        message = f"the block `accelerate` has no effect with `launcher: {value_of(named)}`; remove one of them"
+        message = Sentence(
+            "the block `accelerate` has no effect with `launcher: {}`; remove one of them", value_of(named)
+        )
         problems.append(Problem("invalid-value", message, named))
     return named
 
@@ -68,13 +71,17 @@ def _count_pods(job: JobSpec, name: str) -> int:
 def _write(job: JobSpec, template: Any, chosen: Node, pods: int, problems: list[Problem]) -> Any:
     line, bare = take_command(template)
     if not line:
-        message = f"`launcher: {value_of(chosen)}` needs a script to start; set `command`, such as `[train.py]`"
+        message = Sentence(
+            "`launcher: {}` needs a script to start; set `command`, such as `[train.py]`", value_of(chosen)
+        )
         problems.append(Problem("invalid-value", message, chosen))
         return template
     first = str(value_of(line[0]))
     if _STARTS.match(first):
-        message = f"jobgen writes `{value_of(chosen)}` in front of the command, which starts with `{first}`"
-        problems.append(Problem("invalid-value", f"{message}; start the command with the script", line[0]))
+        message = Sentence(
+            "jobgen writes `{}` in front of the command, which starts with `{}`", value_of(chosen), first
+        )
+        problems.append(Problem("invalid-value", Sentence("{}; start the command with the script", message), line[0]))
         return template
     script = line
     if _PYTHON.match(first):

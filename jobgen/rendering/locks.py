@@ -12,6 +12,7 @@ from jobgen.model.data import Node, is_null, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.expand import Expander, JobDocument, JobSpec
 from jobgen.rendering.lock_places import LockPlaces, find_lock_places
 from jobgen.spec.field_patterns import (
@@ -147,7 +148,7 @@ def _find_in_operations(
 
 
 def _report(lock: FieldLock, node: Node, layer: _Layer) -> Problem:
-    message = f"{lock.describe()}; remove it from {layer.name}"
+    message = Sentence("{}; remove it from {}", lock.describe(), layer.name)
     evidence = (format_dotted(lock.path), lock.overlay, *layer.name.split("`")[1:2])
     return Problem("locked-field", message, node, ((lock.node, "locked here"),), evidence=evidence)
 

@@ -13,6 +13,7 @@ from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import find_main_container
 from jobgen.spec.kinds import Network
@@ -243,9 +244,12 @@ def _find_excess(job: JobSpec, group: Group, items: list[Any], hosts: list[RoleH
     size = sum(role.pods * len(role.host) for role in hosts)
     if job.framework in HOST_LISTS and size > MAX_VARIABLE_BYTES:
         item, _ = max(zip(items, hosts, strict=True), key=lambda pair: pair[1].pods)
-        message = (
-            f"`{HOST_LISTS[job.framework]}` has the names of all {group.nodes} pods, and Linux starts no process with"
-            f" a variable of more than {MAX_VARIABLE_BYTES} bytes; use fewer replicas"
+        message = Sentence(
+            "`{}` has the names of all {} pods, and Linux starts no process with a variable of more than {} "
+            "bytes; use fewer replicas",
+            HOST_LISTS[job.framework],
+            group.nodes,
+            MAX_VARIABLE_BYTES,
         )
         node = get_at(item.data, job.kind.replicas.counts[0]) or job.metadata["name"]
         yield Problem("invalid-value", message, node)
@@ -277,9 +281,12 @@ def _find_missing_ranks(job: JobSpec, group: Group, items: list[Any], hosts: lis
         # A patch may have renamed the role.
         first, spec = group.roles[0].name, job.roles.get(role.name)
         replicas = spec.replica.get("replicas") if spec else None
-        message = (
-            f"the ranks of `{role.name}` follow those of `{first}`, and no variable can express this;"
-            f" give both roles the same pods, or set `{variable}` in the command"
+        message = Sentence(
+            "the ranks of `{}` follow those of `{}`, and no variable can express this; give both roles the same "
+            "pods, or set `{}` in the command",
+            role.name,
+            first,
+            variable,
         )
         yield Problem("unsupported-by-kind", message, replicas or job.metadata["name"])
 

@@ -12,7 +12,7 @@ from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedList, locatable, override, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step
-from jobgen.model.sentence import fault_of
+from jobgen.model.sentence import Sentence, fault_of
 from jobgen.model.suggest import list_alternatives
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion, merge
@@ -56,7 +56,7 @@ def _explain_path(failed: Problem) -> Problem:
     if fault_of(failed.sentence) != missing:
         return failed
     hint = f"`jsonPatch` changes the rendered object; write its path, or set `{steps[2]}` with `merge`"
-    return failed._replace(sentence=f"{missing}; {hint}")
+    return failed._replace(sentence=Sentence("{}; {}", missing, hint))
 
 
 def apply_images(
@@ -209,7 +209,7 @@ def find_missing_images(made: Mapping[str, Node], kinds: Iterable[Kind]) -> list
                 own = container.get("name")
                 place = f"`{field}[{index}]` of role `{value_of(item.key)}`"
                 what = f"container `{value_of(own)}`" if value_of(own) else place
-                message = f"{what} requires `image`; set it"
+                message = Sentence("{} requires `image`; set it", what)
                 if value_of(own) and "command" not in container:
                     message += _name_others(listed)
                 problems.append(Problem("missing-pod-field", message, locatable(own, container), category="pod"))

@@ -8,6 +8,7 @@ from typing import Any
 from jobgen.model.data import Node, TracedScalar, ValidFields, location_of, to_scalar, value_of, with_value
 from jobgen.model.finding import FixStep, Problem
 from jobgen.model.quantity import canonicalize_quantity
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import describe_quantities, find_key, suggest_quantity
 from jobgen.rendering.expand import JobSpec
 from jobgen.schema.shipped_kinds import find_pod_release
@@ -65,9 +66,9 @@ def _name_account(field: str, account: Node, problems: list[Problem]) -> Node:
     if not isinstance(account, dict):
         return account
     if "name" not in account:
-        problems.append(Problem("missing-field", f"`{field}` has no `name`; add it", field))
+        problems.append(Problem("missing-field", Sentence("`{}` has no `name`; add it", field), field))
     if account.get("annotations") and value_of(account.get("create")) is not True:
-        message = f"`annotations` of `{field}` have no effect; set `create: true`, or remove them"
+        message = Sentence("`annotations` of `{}` have no effect; set `create: true`, or remove them", field)
         problems.append(Problem("invalid-value", message, find_key(account, "annotations")))
     return account.get("name")
 
@@ -96,7 +97,7 @@ def _check_sources(what: str, sources: Node, rule: str, name: str, problems: lis
         files = {(location_of(key) or (None,))[0] for key in sources}
         # What another file sets can only be deleted.
         advice = "remove all but one" if len(files) == 1 else "set all but one to null"
-        message = f"{what} has {len(sources)} sources, {listed}; {advice}"
+        message = Sentence("{} has {} sources, {}; {}", what, len(sources), listed, advice)
         problems.append(Problem(rule, message, last if location_of(last) else name))
 
 
@@ -107,7 +108,7 @@ def check_ports(ports: Iterable[ValidFields], problems: list[Problem]) -> None:
         name = value_of(port.get("name"))
         if name is not None and name in numbers:
             both = f"{numbers[name]} and {value_of(port.get('containerPort'))}"
-            message = f"`{name}` is the name of ports {both}; rename one of them"
+            message = Sentence("`{}` is the name of ports {}; rename one of them", name, both)
             problems.append(Problem("conflicting-port", message, port["name"]))
         numbers[name] = value_of(port.get("containerPort"))
 
@@ -135,15 +136,15 @@ def _report_other_field(name: str, value: Node, problems: list[Problem]) -> bool
     # Imported late: most amounts are those of resources.
     from jobgen.schema.resource_words import describe_other_field, find_other_name
 
-    message = f"containers cannot request the resource `{name}`"
+    message = Sentence("containers cannot request the resource `{}`", name)
     if meant := find_other_name(name):
         fix_steps = (FixStep("rename", name, meant),)
-        message = f"{message}; write `{meant}`"
+        message = Sentence("{}; write `{}`", message, meant)
         problems.append(Problem("unknown-resource", message, name, category="pod", fix_steps=fix_steps))
         return False
     advice = describe_other_field(name, value)
     if advice:
-        problems.append(Problem("unknown-resource", f"{message}; {advice}", name, category="pod"))
+        problems.append(Problem("unknown-resource", Sentence("{}; {}", message, advice), name, category="pod"))
     return advice != ""
 
 
@@ -155,7 +156,7 @@ def render_quantity(value: Node, name: str, problems: list[Problem]) -> Node:
         text = str(found)
         rendered = canonicalize_quantity(text)
         if rendered is None:
-            message = f"`{name}` is `{text}`, and must be {describe_quantities(name, value)}"
+            message = Sentence("`{}` is `{}`, and must be {}", name, text, describe_quantities(name, value))
             fix_steps, safe = suggest_quantity(value, name)
             problem = Problem("invalid-quantity", message, value, fix_steps=fix_steps, safe=safe)
             problems.append(problem._replace(expected="a quantity"))
@@ -180,14 +181,14 @@ def _add_volumes(fields: ValidFields, container: ValidFields, spec: ValidFields,
         source = {key: value for key, value in volume.items() if key not in MOUNT_FIELDS}
         _check_sources(f"volume `{name}`", source, "conflicting-volume", name, problems)
         if not source:
-            message = f"volume `{name}` has no source; add `pvc`, `emptyDir`, `configMap` or another"
+            message = Sentence("volume `{}` has no source; add `pvc`, `emptyDir`, `configMap` or another", name)
             problems.append(Problem("missing-field", message, name))
         volumes.append({"name": to_scalar(name), **dict(_render_source(source, problems))})
         mount = {field: volume[field] for field in MOUNT_FIELDS if field in volume}
         if "mountPath" in mount:
             mounts.append({"name": to_scalar(name), **mount})
         elif mount:
-            problems.append(Problem("missing-field", f"volume `{name}` has no `mountPath`; add one", name))
+            problems.append(Problem("missing-field", Sentence("volume `{}` has no `mountPath`; add one", name), name))
     if "shm" in fields:
         size = render_quantity(fields["shm"], "shm", problems)
         faults = []
@@ -227,9 +228,13 @@ def add_init_containers(
     # the job would never start.
     since = "1.28"
     if minor and parse_version(minor) < parse_version(since):
-        message = (
-            f"{job.kind.operator} {declared} has the pods of Kubernetes {minor}, which have no `sidecars` (added in"
-            f" {since}); write the container in `podTemplate.spec.containers`, and let it end with training"
+        message = Sentence(
+            "{} {} has the pods of Kubernetes {}, which have no `sidecars` (added in {}); write the container in "
+            "`podTemplate.spec.containers`, and let it end with training",
+            job.kind.operator,
+            declared,
+            minor,
+            since,
         )
         problems.append(Problem("unsupported-by-kind", message, find_key(fields, "sidecars")))
     for name, each in fields.get("sidecars", {}).items():

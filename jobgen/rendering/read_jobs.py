@@ -12,6 +12,7 @@ from jobgen.model.data import EncryptedObject, Location, Node, ValidFields, loca
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.mend import list_parents
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.rendering import config
 from jobgen.rendering.build import is_spec, list_errors, manifest_errors, split_list
 from jobgen.rendering.expand import JobDocument
@@ -264,10 +265,10 @@ def _read_spec(
 ) -> Iterator[Job]:
     data, file = job.document.data, job.file
     if data.get("kind") == "Overlay":
-        message = "an overlay belongs in overlays/, not in jobs/; move the file"
+        message = Sentence("an overlay belongs in overlays/, not in jobs/; move the file")
         findings.append(locate(Problem("misplaced-overlay", message), file.path, job.location))
     elif place := _OTHER_FOLDERS.get(str(data.get("kind"))):
-        message = f"{place}, not in jobs/; move the file"
+        message = Sentence("{}, not in jobs/; move the file", place)
         findings.append(locate(Problem("misplaced-document", message), file.path, job.location))
     elif is_sweep(data):
         yield from _expand_sweep(job, frameworks, findings)
@@ -382,7 +383,9 @@ def _read_manifests(whole: Job, findings: list[Finding], mended: list[MendedJob]
 
 def _find_kustomization(document: Node) -> Iterator[Problem]:
     message = "this is a kustomization, and jobgen reads every file here as jobs or objects"
-    yield Problem("missing-field", f"{message}; move it with its resources to another folder, or remove it", document)
+    yield Problem(
+        "missing-field", Sentence("{}; move it with its resources to another folder, or remove it", message), document
+    )
 
 
 def _name_manifest(job: Job, problems: Sequence[Problem]) -> MendedJob | None:

@@ -14,6 +14,7 @@ from jobgen.model.budget import RUN, TOO_MANY_STEPS
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Problem, Related, sort_findings
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.environment import DAY, EnvironmentRunner, Rendered
 from jobgen.rendering.expand import JobDocument
 from jobgen.rendering.file_result import FileResult, join_parts
@@ -326,15 +327,18 @@ def note_duplicate(
         return False
     # An environment may set the namespace; without it, the finding is the same in all environments.
     shown = made.identity._replace(namespace="") if made.env else made.identity
-    message, note = f"`{shown}` is rendered by two jobs; rename one of them", "first rendered here"
+    message, note = Sentence("`{}` is rendered by two jobs; rename one of them", shown), "first rendered here"
     if (manifest := _find_only_manifest(first, made, entries)) is not None:
         message += f", or delete `{manifest.location.file}` if it is the output of `jobgen render`"
     if _is_written_output(first, made, entries):
         made, first = first, made
     if _is_written_output(made, first, entries):
         source, written = first.location.file, made.location.file
-        message = f"`{shown}` in `{written}` was rendered from `{source}`, which renders it still"
-        message, note = f"{message}; delete `{written}`, and change `{source}` or an overlay instead", "rendered here"
+        message = Sentence("`{}` in `{}` was rendered from `{}`, which renders it still", shown, written, source)
+        message, note = (
+            Sentence("{}; delete `{}`, and change `{}` or an overlay instead", message, written, source),
+            "rendered here",
+        )
     problem = Problem("duplicate-identity", message, category="fleet")
     found = locate(problem, made.location.file, _name_location(made, entries))
     related = (Related(_name_location(first, entries), note),)

@@ -14,6 +14,7 @@ from jobgen.k8s.workloads import find_ttl_path, find_workload
 from jobgen.model.data import Node, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, find_time_fault, is_date
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import set_path
@@ -104,12 +105,14 @@ def is_inactive(job: JobSpec, day: Callable[[], str], problems: list[Problem]) -
         return False
     last = str(value_of(expires))
     if not is_date(last):
-        message = f"`expires` is `{last}`, which is not a date; write one such as `2027-01-31`"
+        message = Sentence("`expires` is `{}`, which is not a date; write one such as `2027-01-31`", last)
         problems.append(Problem("invalid-value", message, expires))
         return False
     today = day()
     if not today:
-        message = f"cannot tell whether `{last}` has passed: there is no commit to take the date from; pass `--today`"
+        message = Sentence(
+            "cannot tell whether `{}` has passed: there is no commit to take the date from; pass `--today`", last
+        )
         problems.append(Problem("unknown-current-date", message, expires))
     return bool(today) and last < today
 
@@ -184,8 +187,12 @@ def _hash_name(resource: Mapping[str, Any], job: JobSpec, run: dict[str, Any], p
     if len(name) <= room:
         return f"{name}-{run_hash(resource, job.kind, attempt)}"
     if room < _MIN_NAME_LENGTH:
-        message = (
-            f"`…-{LENGTH * 'x'}{suffix}` leaves {max(room, 0)} characters for the name; it needs {_MIN_NAME_LENGTH}"
+        message = Sentence(
+            "`…-{}{}` leaves {} characters for the name; it needs {}",
+            LENGTH * "x",
+            suffix,
+            max(room, 0),
+            _MIN_NAME_LENGTH,
         )
         problems.append(Problem("name-too-long-for-hash", message, _name(resource)))
     # Two long names may start with the same characters, so the hash of a cut name includes the whole name.
@@ -197,10 +204,10 @@ def _find_contradictions(run: dict[str, Any], resource: Mapping[str, Any], job: 
         written = value_of(run.get(field))
         fault = find_time_fault(annotation, str(written)) if written is not None else ""
         if fault:
-            yield Problem("invalid-value", f"`{field}` is `{written}`, which {fault}", run[field])
+            yield Problem("invalid-value", Sentence("`{}` is `{}`, which {}", field, written, fault), run[field])
     if value_of(run.get("identity")) != "hash":
         if value_of(run.get("attempt", 1)) != 1:
-            message = "`attempt` has no effect while the name stays the same; set `identity: hash`"
+            message = Sentence("`attempt` has no effect while the name stays the same; set `identity: hash`")
             yield Problem("attempt-without-hash", message, run["attempt"])
         return
     manifest = Manifest(resource, job.kind, job.cluster)
@@ -208,5 +215,7 @@ def _find_contradictions(run: dict[str, Any], resource: Mapping[str, Any], job: 
     ttl = get_path(resource, *path) if path else None
     engine = _ENGINES.get(job.cluster.gitops)
     if engine and value_of(ttl) is not None:
-        message = f"the finished job is deleted, then {engine} recreates it, so training runs again; remove the TTL"
+        message = Sentence(
+            "the finished job is deleted, then {} recreates it, so training runs again; remove the TTL", engine
+        )
         yield Problem("ttl-reruns-job", message, ttl, category="gitops")

@@ -8,6 +8,7 @@ from typing import Any
 from jobgen.k8s.nodes import get_path
 from jobgen.model.data import Node, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.patch_objects import apply_images, apply_patches
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion
@@ -23,16 +24,18 @@ def find_runtime_error(data: Mapping[str, Node], known: Sequence[str]) -> Proble
     kind, version = str(value_of(data.get("kind"))), str(value_of(data.get("apiVersion")))
     metadata = data.get("metadata")
     if kind not in RUNTIME_KINDS or not version.startswith(GROUP):
-        message = f"`{kind}` is not a runtime; write a `{RUNTIME}` of `{GROUP}v1alpha1`, or move the file"
+        message = Sentence(
+            "`{}` is not a runtime; write a `{}` of `{}v1alpha1`, or move the file", kind, RUNTIME, GROUP
+        )
         return Problem("misplaced-document", message, data.get("kind", data))
     name = value_of(metadata.get("name")) if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or not isinstance(name, str) or not name:
         return Problem("missing-field", "a runtime needs `metadata.name`", data, category="schema")
     if "namespace" in metadata:
-        message = "a runtime has no `namespace`: it is rendered in each namespace of its jobs; remove it"
+        message = Sentence("a runtime has no `namespace`: it is rendered in each namespace of its jobs; remove it")
         return Problem("invalid-value", message, metadata["namespace"])
     if name in known:
-        message = f"there are two runtimes `{name}`; rename one of them"
+        message = Sentence("there are two runtimes `{}`; rename one of them", name)
         return Problem("duplicate-identity", message, metadata["name"], category="fleet")
     return None
 

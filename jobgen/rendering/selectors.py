@@ -9,6 +9,7 @@ from itertools import islice
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar, location_of, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import (
     NO_FIX,
     ask_for,
@@ -96,7 +97,7 @@ def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
             ancestors = list_ancestors(runner.name, overlays)
             specs = [spec for name in ancestors for spec in overlays[name].specs if "jobs" in spec]
             reason = explain_no_match(runner.expander.environment.jobs[-1], known[runner.name])
-            message = f"`jobs` selects no job, so `{runner.name}` is empty{reason}"
+            message = Sentence("`jobs` selects no job, so `{}` is empty{}", runner.name, reason)
             node = find_key(specs[-1], "jobs")
             found = locate(Problem("empty-environment", message, node, evidence=(runner.name,)), _OVERLAYS)
             yield found._replace(severity=severity, env=runner.name)
@@ -109,7 +110,7 @@ def find_unused_runtimes(project: ProjectConfig, made: Iterable[Rendered], trace
         return
     for name, runtime in tracer.traced_project().runtimes.items():
         if name not in used:
-            message = f"no job refers to the runtime `{name}`, so it is not rendered; remove it"
+            message = Sentence("no job refers to the runtime `{}`, so it is not rendered; remove it", name)
             problem = Problem("unused-runtime", message, runtime["metadata"]["name"], severity=Severity.WARNING)
             yield locate(problem, "runtimes")
 
@@ -122,7 +123,7 @@ def _report_patch(patch: Patch, jobs: Sequence[JobAttributes], tracer: Tracer) -
         reason = ": `merge` applies to job specs only; use `manifest` for raw manifests"
     has_advice = reason.endswith(("?", "manifests")) or "; write `" in reason
     advice = "" if has_advice else "; change its `match`, remove it, or set `optional: true`"
-    message = f"the patch matches no job{reason}{advice}"
+    message = Sentence("the patch matches no job{}{}", reason, advice)
     return locate(Problem("patch-matches-nothing", message, node, evidence=()), _OVERLAYS)
 
 
@@ -184,7 +185,9 @@ def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[F
     for name in sorted(project.overlays.keys() - used):
         traced = tracer.traced_project()
         listed = traced.settings["environments"]
-        message = f"`environments` does not list the overlay `{name}`, so its jobs are not checked; add `{name}`"
+        message = Sentence(
+            "`environments` does not list the overlay `{}`, so its jobs are not checked; add `{}`", name, name
+        )
         own = traced.overlays[name].specs if name in traced.overlays else ()
         related = ((own[0], "the overlay"),) if own and location_of(own[0]) else ()
         node = listed or find_key(traced.settings, "environments")
@@ -230,7 +233,7 @@ def find_unknown_roles(
             meant = find_closest(role, first) or find_closest(role, others)
             hint = ask_for(meant) or f"; there are {listed}"
             fix_steps, safe = suggest_rename(node, [*first, *others], {}) if type(node) is TracedKey else NO_FIX
-            message = f"no job of this environment has a role `{role}`{hint}"
+            message = Sentence("no job of this environment has a role `{}`{}", role, hint)
             problem = Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe, meant=meant)
             yield locate(problem, _OVERLAYS)
 

@@ -13,6 +13,7 @@ from jobgen.model.builtin_rules import ENTRY_RULES, UNCHECKED_RULES, canonical_r
 from jobgen.model.data import Node, TracedKey, ValidFields, value_of
 from jobgen.model.finding import FixStep, Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import NO_FIX, suggest_name, suggest_value
 from jobgen.repo import layout
 from jobgen.repo.layout import Layers
@@ -36,7 +37,7 @@ def find_unknown_names(settings: ValidFields, layers: Layers, overlays: Mapping[
         if value_of(node) not in overlays:
             hint = suggest_name(str(value_of(node)), list(overlays))
             fix_steps, safe = suggest_value(node, [each for each in overlays if each not in environments])
-            message = f"there is no overlay `{value_of(node)}`{hint}"
+            message = Sentence("there is no overlay `{}`{}", value_of(node), hint)
             yield Problem("unknown-overlay", message, node, fix_steps=fix_steps, safe=safe)
     entries = [entry for entry in as_list(settings.get("exceptions")) if isinstance(entry, dict)]
     excepted = [entry["rule"] for entry in entries if isinstance(value_of(entry.get("rule")), str)]
@@ -47,13 +48,13 @@ def find_unknown_names(settings: ValidFields, layers: Layers, overlays: Mapping[
         if rule in UNCHECKED_RULES or rule in ENTRY_RULES:
             is_unchecked = rule in UNCHECKED_RULES
             why = "means that something was not checked" if is_unchecked else "is about exceptions and suppressions"
-            message = f"`{rule}` {why}, so it cannot have an exception; fix what it finds"
+            message = Sentence("`{}` {}, so it cannot have an exception; fix what it finds", rule, why)
             yield Problem("invalid-value", message, node)
     named = [(node, str(value_of(node)), canonical_rule_name(str(value_of(node)))) for node in rules]
     seen = {current for _, name, current in named if name == current}
     for node, name, current in named:
         if name != current and current in seen:
-            message = f"`{name}` is a former name of `{current}`, which is also set; remove one of them"
+            message = Sentence("`{}` is a former name of `{}`, which is also set; remove one of them", name, current)
             yield Problem("duplicate-rule", message, node)
         seen.add(current)
 
@@ -72,9 +73,11 @@ def _find_unknown_rules(layers: Layers, named: tuple[Any, ...]) -> Iterator[Prob
             pack = layout.find_pack_of(name)
             similar = "" if pack else find_similar_rule(name, known)
             hint = f"did you mean `{similar}`?" if similar else "`jobgen rules` lists them"
-            message = f"there is no rule or policy `{name}`; {hint}"
+            message = Sentence("there is no rule or policy `{}`; {}", name, hint)
             if pack:
-                message = f"the policy `{name}` is in the pack `{pack}`, which is off; add the pack to `policies`"
+                message = Sentence(
+                    "the policy `{}` is in the pack `{}`, which is off; add the pack to `policies`", name, pack
+                )
             steps, safe = NO_FIX
             if similar and isinstance(node, TracedKey):
                 steps, safe = (FixStep("rename", node, similar),), find_meant(name, known) == similar
@@ -105,12 +108,17 @@ def find_version_problem(settings: Mapping[Any, Node]) -> Iterator[Problem]:
         return  # Absent, or an error of the schema.
     met = is_met(required, __version__)
     if met is None:
-        message = f"`{FIELD}` is `{required}`, which is not a list of conditions; write one such as `>=0.2,<0.3`"
+        message = Sentence(
+            "`{}` is `{}`, which is not a list of conditions; write one such as `>=0.2,<0.3`", FIELD, required
+        )
         yield Problem("invalid-value", message, settings[FIELD])
     elif not met:
-        message = (
-            f"this is jobgen `{__version__}`, and the repository requires `{required}`; install such a version, "
-            f"for example with `pip install 'jobgen{required}'`"
+        message = Sentence(
+            "this is jobgen `{}`, and the repository requires `{}`; install such a version, for example with "
+            "`pip install 'jobgen{}'`",
+            __version__,
+            required,
+            required,
         )
         yield Problem("wrong-jobgen-version", message, settings[FIELD], category="meta")
 

@@ -10,6 +10,7 @@ from jobgen.model.data import Node, ValidFields, to_scalar, untraced, value_of, 
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.network import build_companion
@@ -100,13 +101,15 @@ def _check_inline(name: str, source: dict[str, Any]) -> Iterator[Problem]:
     """Report a bad name, and keys that the content of a config does not have; no pod starts without them."""
     if not _OBJECT_NAME.fullmatch(name):
         rule = "lower-case letters, digits, `-` and `.`, because it is a part of a ConfigMap's name"
-        yield Problem("invalid-name", f"`{name}` must be {rule}", name, category="schema")
+        yield Problem("invalid-name", Sentence("`{}` must be {}", name, rule), name, category="schema")
     data, env, items = source["data"], source.get("env"), source.get("items")
     if not isinstance(data, dict) or value_of(source.get("optional")) is True:
         return
     for key in (*(env.values() if isinstance(env, dict) else ()), *(items if isinstance(items, dict) else ())):
         if (text := str(value_of(key))) not in data:
-            message = f"`data` of config `{name}` has no `{text}`, so no pod starts{did_you_mean(text, list(data))}"
+            message = Sentence(
+                "`data` of config `{}` has no `{}`, so no pod starts{}", name, text, did_you_mean(text, list(data))
+            )
             yield Problem("invalid-value", message, key)
 
 
@@ -119,14 +122,16 @@ def _add_variables(
         known = {value_of(entry.get("name")) for entry in parts.env}
         for variable, key in env.items():
             if variable in known:
-                message = f"{kind.noun} `{name}` sets `{variable}`, which is set already; set one of them to null"
+                message = Sentence(
+                    "{} `{}` sets `{}`, which is set already; set one of them to null", kind.noun, name, variable
+                )
                 problems.append(Problem("conflicting-env", message, variable))
             reference = {"name": named, "key": key, **optional}
             parts.env.append({"name": to_scalar(variable), "valueFrom": {kind.of_key: reference}})
     elif value_of(env) is True:
         parts.env_from.append({**_select(source, ("prefix",)), kind.of_all: {"name": named, **optional}})
     if "prefix" in source and value_of(env) is not True:
-        message = f"`prefix` of {kind.noun} `{name}` has no effect; set `env: true`, or remove it"
+        message = Sentence("`prefix` of {} `{}` has no effect; set `env: true`, or remove it", kind.noun, name)
         problems.append(Problem("invalid-value", message, find_key(source, "prefix")))
 
 
@@ -137,18 +142,20 @@ def _add_volume(
     if "mountPath" not in source:
         stray = next((key for key in source if key in _FILE_FIELDS), None)
         if stray is not None:
-            message = f"{kind.noun} `{name}` has `{stray}`, but no `mountPath`; add one"
+            message = Sentence("{} `{}` has `{}`, but no `mountPath`; add one", kind.noun, name, stray)
             problems.append(Problem("missing-field", message, stray))
         elif not source.get("env") or value_of(source["env"]) is False:
-            message = f"{kind.noun} `{name}` is not used; add `env` or `mountPath`"
+            message = Sentence("{} `{}` is not used; add `env` or `mountPath`", kind.noun, name)
             problems.append(Problem("missing-field", message, name, evidence=(str(name), "env", "mountPath")))
         return
     text, path = _NOT_IN_NAMES.sub("-", f"{kind.noun}-{name}".lower())[:63].strip("-"), source["mountPath"]
     if any(value_of(other.get("name")) == text for other in parts.volumes):
-        message = f"`{name}` adds a volume named `{text}`, but there is one already; rename it"
+        message = Sentence("`{}` adds a volume named `{}`, but there is one already; rename it", name, text)
         problems.append(Problem("conflicting-volume", message, name))
     if any(value_of(other.get("mountPath")) == value_of(path) for other in parts.mounts):
-        message = f"`{name}` is mounted at `{value_of(path)}`, but another volume is mounted there; change one of them"
+        message = Sentence(
+            "`{}` is mounted at `{}`, but another volume is mounted there; change one of them", name, value_of(path)
+        )
         problems.append(Problem("conflicting-volume", message, path))
     volume = with_value(to_scalar(name), text)
     content: dict[str, Any] = {kind.name: named}

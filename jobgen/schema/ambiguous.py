@@ -10,6 +10,7 @@ from typing import Any
 from jobgen.model.data import TracedKey, TracedScalar
 from jobgen.model.finding import FixStep, Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.sentence import Sentence
 
 RULE = "ambiguous-scalar"
 
@@ -42,7 +43,7 @@ def find_ambiguous_keys(tree: Any) -> Iterator[Problem]:
     if isinstance(tree, dict):
         for key, value in tree.items():
             if type(key) is TracedKey and key.written:
-                message = f"the key `{key.written}` is read as `{key}` by YAML; quote it"
+                message = Sentence("the key `{}` is read as `{}` by YAML; quote it", key.written, key)
                 yield Problem(RULE, message, key, category="yaml", fix_steps=(FixStep("rename", key, key.written),))
             yield from find_ambiguous_keys(value)
     elif isinstance(tree, list):
@@ -59,11 +60,13 @@ def check_text(value: TracedScalar, name: str, types: list[str]) -> Problem | No
     if "boolean" not in types:
         # A quantity: in quotes, it would not be the number that YAML reads.
         steps = (FixStep("set", value, value.value),)
-        message = f"{read_as}; write `{shown}`"
+        message = Sentence("{}; write `{}`", read_as, shown)
         problem = Problem(RULE, message, value, category="yaml", fix_steps=steps, safe=False, expected="a number")
         return problem._replace(about=name)
     steps = (FixStep("quote", value),)
-    problem = Problem(RULE, f"{read_as}; quote it", value, category="yaml", fix_steps=steps, expected="a string")
+    problem = Problem(
+        RULE, Sentence("{}; quote it", read_as), value, category="yaml", fix_steps=steps, expected="a string"
+    )
     return problem._replace(about=name)
 
 

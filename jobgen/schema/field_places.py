@@ -9,6 +9,7 @@ from typing import Any
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_dotted
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import NO_FIX, ask_for, find_closest, list_alternatives, suggest_value
 from jobgen.schema.foreign_words import JOB, OVERLAY, PATCH, ROLE, to_camel_case
 from jobgen.schema.types_of_release import contains, read_types
@@ -123,7 +124,7 @@ def find_lock_errors(document: Any, schemas: Mapping[str, Any]) -> Iterator[Prob
 def _check_path(path: tuple[Step, ...], node: Node, job: Any) -> Iterator[Problem]:
     options = _resolve({"$ref": "#/$defs/fields"}, job)
     if not path:
-        yield Problem("unknown-field", f"`{value_of(node)}` is not a field of a job", node)
+        yield Problem("unknown-field", Sentence("`{}` is not a field of a job", value_of(node)), node)
     for depth, step in enumerate(path):
         mappings = [option for option in options if _is_mapping(option)]
         known = sorted({name for option in mappings for name in option.get("properties", ())} - {"$patch"})
@@ -145,19 +146,21 @@ def _check_path(path: tuple[Step, ...], node: Node, job: Any) -> Iterator[Proble
 def _report(path: tuple[Step, ...], depth: int, node: Node, known: list[str]) -> Problem:
     written, step = value_of(node), path[depth]
     if not isinstance(step, str):
-        message = f"`{written}` names an item of a list; lock the whole list: `{format_dotted(path[:depth])}`"
+        message = Sentence(
+            "`{}` names an item of a list; lock the whole list: `{}`", written, format_dotted(path[:depth])
+        )
         return Problem("invalid-value", message, node)
     meant = find_closest(step, known)
     if depth == 0:
         rest = format_dotted(path[1:]) if len(path) > 1 else ""
         # A path of the document, or the first step of a path.
         whole = rest if step == "spec" and path[1] in known else f"{meant}.{rest}" if meant and rest else meant
-        message = f"`{written}` is not a field of a job{ask_for(whole)}"
+        message = Sentence("`{}` is not a field of a job{}", written, ask_for(whole))
         fix_steps, safe = suggest_value(node, known) if len(path) == 1 else NO_FIX
         return Problem("unknown-field", message, node, fix_steps=fix_steps, safe=safe, meant=meant)
     holder = format_dotted(path[:depth])
     listed = f"; it has {', '.join(f'`{name}`' for name in known)}" if known else f"; lock `{holder}`"
-    message = f"`{written}` locks nothing: `{holder}` has no field `{step}`{ask_for(meant) or listed}"
+    message = Sentence("`{}` locks nothing: `{}` has no field `{}`{}", written, holder, step, ask_for(meant) or listed)
     return Problem("unknown-field", message, node, meant=meant)
 
 

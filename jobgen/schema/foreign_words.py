@@ -15,6 +15,7 @@ from jobgen.model.data import untraced
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 from jobgen.yamlio.write import to_inline_yaml
 
 JOB, ROLE, OVERLAY, PATCH, MATCH, CONTAINER = "a job", "a role", "an overlay", "a patch", "a match", "a container"
@@ -370,7 +371,9 @@ def report_kustomize_patch(patch: Mapping[str, Any], place: At) -> Problem:
     text = untraced(patch["patch"])
     is_list = isinstance(text, list) or (isinstance(text, str) and text.lstrip().startswith(("- ", "[")))
     form = "`jsonPatch` with the list of operations" if is_list else "`manifest` with the fields of the object"
-    message = f"`target` and `patch` are fields of kustomize; write `{shown if is_shown else 'match'}` and {form}"
+    message = Sentence(
+        "`target` and `patch` are fields of kustomize; write `{}` and {}", shown if is_shown else "match", form
+    )
     message += ", as YAML and not as text" * isinstance(text, str)
     return Problem("unknown-field", message, place, cause="other form")
 

@@ -15,7 +15,7 @@ from jobgen.model.data import Node, TracedKey, TracedScalar, location_of, untrac
 from jobgen.model.finding import Cause, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.place import At, Entry, at_key, at_scalar, at_value
-from jobgen.model.sentence import advice_of, name_value
+from jobgen.model.sentence import Sentence, Words, advice_of, name_value
 from jobgen.model.suggest import (
     NO_FIX,
     ask_for,
@@ -228,10 +228,10 @@ def _show_right_form(
     from jobgen.schema.right_forms import show_blocks, show_command, show_config, show_right_form, show_right_item
 
     if title == "configs" and (form := show_config(str(key), value_of(holder[key]))):
-        message = f"`{key}` has text, and `configs` has ConfigMaps by name; {form}"
+        message = Sentence("`{}` has text, and `configs` has ConfigMaps by name; {}", key, form)
         return problem._replace(sentence=message, answer=form, cause="other form")
     if title == "resources" and key in _BESIDE_RESOURCES:
-        message = f"`{key}` is not a resource but a field beside `resources`; move it there"
+        message = Sentence("`{}` is not a resource but a field beside `resources`; move it there", key)
         return Problem("unknown-field", message, At(holder, key, is_key=True))
     is_item = key in ("command", "args") and problem.item >= 0
     if is_item and (form := show_right_item(untraced(holder[key]), problem.item)):
@@ -241,7 +241,7 @@ def _show_right_form(
         return _add_form(problem, form)
     meant = find_closest(key, [*fields.known]) if key not in fields.known else ""
     if meant and meant not in holder and accepts(fields[meant], holder[key]):
-        message = f"`{key}` is not a field of {title}; did you mean `{meant}`?"
+        message = Sentence("`{}` is not a field of {}; did you mean `{}`?", key, title, meant)
         # The value fits.
         place = At(holder, key, is_key=True)
         fix_steps, safe = suggest_rename(place, [*fields.known], holder, takes_any_name)
@@ -255,7 +255,7 @@ def _show_right_form(
 
 
 def _add_form(problem: Problem, form: str) -> Problem:
-    return problem._replace(sentence=f"{problem.sentence}{form}", answer=form, cause="other form")
+    return problem._replace(sentence=Sentence("{}{}", problem.sentence, form), answer=form, cause="other form")
 
 
 def accepts(check_value: Check | None, value: Node) -> bool:
@@ -270,7 +270,7 @@ def _report_dotted(title: str, key: str, name: str, holder: Any, path: tuple[str
     """Report a path that is written as one key, with the blocks that it stands for."""
     from jobgen.schema.right_forms import show_blocks
 
-    message = f"`{key}` is not a field of {title or f'`{name}`'}; write {show_blocks(path, holder[key])}"
+    message = Sentence("`{}` is not a field of {}; write {}", key, title or f"`{name}`", show_blocks(path, holder[key]))
     fix_steps, safe = suggest_blocks(key, holder, path)
     place = At(holder, key, is_key=True)
     return Problem("unknown-field", message, place, fix_steps=fix_steps, safe=safe, cause="other form")
@@ -310,21 +310,21 @@ def _report_unknown(
 
     known, place = list(fields.known), At(value, key, is_key=True)
     if value_of(value[key]) is None and (entry := split_entry(str(key), known)):
-        message = f"`{key}` has no space after its colon; write `{entry}`"
+        message = Sentence("`{}` has no space after its colon; write `{}`", key, entry)
         return Problem("unknown-field", message, place, cause="other form")
-    start = f"`{key}` is not a field of {title or f'`{name}`'}"
+    start = Sentence("`{}` is not a field of {}", key, title or f"`{name}`")
     if similar := "" if find_meant(key, known) else find_similar_word(title, str(key)):
         meant = similar.strip("`")
         is_free = meant not in value and takes(fields[meant], value[key])
         steps = (FixStep("rename", place, meant),) if is_free else ()
-        message = f"{start}; did you mean {similar}?"
+        message = Sentence("{}; did you mean {}?", start, similar)
         return Problem("unknown-field", message, place, fix_steps=steps, safe=False, meant=meant)
     close = find_closest(key, known)
     if listed := _suggest_list(key, close, value, fields):
         is_certain = find_meant(key, known) == close
-        message = f"{start}; write {show_blocks([close], listed[1].value)}"
+        message = Sentence("{}; write {}", start, show_blocks([close], listed[1].value))
         return Problem("unknown-field", message, place, fix_steps=listed, safe=is_certain, meant=close)
-    words = start + ask_for(close)
+    words: Words = start + ask_for(close)
     if close in value and find_meant(key, known) == close:
         words = f"{start}, and `{close}` is written as well; keep one of them, as `{close}`"
     fix_steps, safe = suggest_rename(place, known, value, lambda meant: takes(fields[meant], value[key]))
@@ -349,7 +349,9 @@ def _report_unknown(
     # A value in another unit cannot be moved as it is.
     is_moved = block and advice in (f"write `{block}.{key}`", f"put it below `{block}`")
     fix_steps, safe = suggest_move(key, value, block, value) if is_moved else NO_FIX
-    return Problem("unknown-field", f"{start}; {advice}", place, fix_steps=fix_steps, safe=safe, cause=cause)
+    return Problem(
+        "unknown-field", Sentence("{}; {}", start, advice), place, fix_steps=fix_steps, safe=safe, cause=cause
+    )
 
 
 def _suggest_list(key: str, meant: str, holder: Any, fields: LazyFields[Check]) -> tuple[FixStep, ...]:
@@ -385,10 +387,10 @@ def _mapping(
         meant = {find_closest(str(key), missing) for key in value if fields[key] is None} if missing else set()
         for key in missing:
             if key not in meant and not any(advice_of(each.sentence) == f"write `{key}`" for each in problems):
-                message = f"{title or f'`{name}`'} needs `{key}`"
+                message = Sentence("{} needs `{}`", title or f"`{name}`", key)
                 problems.append(Problem("missing-field", message, value or at_value(value, entry)))
         if len(value) < least:
-            problems.append(Problem("missing-field", f"{title} is empty", at_key(value, entry)))
+            problems.append(Problem("missing-field", Sentence("{} is empty", title), at_key(value, entry)))
 
     return check
 
@@ -457,7 +459,9 @@ def _add_beside(problems: list[Problem], place: At, empty: tuple[str, int, int])
 
 
 def _report_beside(place: At, above: str) -> Problem:
-    message = f"`{place.key}` belongs to `{above}`, which has no value; indent what belongs to `{above}` below it"
+    message = Sentence(
+        "`{}` belongs to `{}`, which has no value; indent what belongs to `{}` below it", place.key, above, above
+    )
     return Problem("unknown-field", message, place, cause="not indented", about=above)
 
 
@@ -484,7 +488,7 @@ def _count_items(least: int, most: float) -> Check:
     def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         if isinstance(value, list) and not least <= len(value) <= most:
             bound = f"at most {most}" if len(value) > most else f"at least {least}"
-            message = f"`{name}` has {len(value)} items, and must have {bound}"
+            message = Sentence("`{}` has {} items, and must have {}", name, len(value), bound)
             problems.append(Problem("invalid-value", message, at_scalar(value, entry)))
 
     return check
@@ -513,14 +517,14 @@ def _report_type(value: Node, name: str, entry: Entry, expected: str, types: lis
     if isinstance(value_of(value), float) and "integer" in types and (name == "gpu" or "/" in name):
         # A quoted fraction of a device would be refused, too.
         answer = "a container gets whole devices"
-        message = f"`{key}` is {shown}, and must be a whole number; {answer}"
+        message = Sentence("`{}` is {}, and must be a whole number; {}", key, shown, answer)
         return Problem("wrong-type", message, at_scalar(value, entry), about=key, answer=answer)
     fix_steps, safe = suggest_type(at_value(value, entry), TYPE_NAMES["string"] if "string" in types else expected)
     if isinstance(value_of(value), bool) and "integer" in types:
         # Text in place of a number is an amount such as `16Gi`, and `true` is none with quotes either.
         fix_steps, safe = NO_FIX
     hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
-    message = f"`{key}` is {shown}, and must be {expected}{hint}"
+    message = Sentence("`{}` is {}, and must be {}{}", key, shown, expected, hint)
     node, meant = at_scalar(value, entry), TYPE_NAMES["string"] if "string" in types else expected
     cause: Cause = "no list" if "array" in types else ""
     problem = Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, expected=meant)
@@ -555,7 +559,7 @@ def _enum(allowed: list[Any]) -> Check:
             close = find_closest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
             meant = other or close or _find_long_form(found, words)
             expected = list_alternatives([f"`{word}`" for word in words])
-            message = f"`{name}` is {format_value(value)}, and must be {expected}"
+            message = Sentence("`{}` is {}, and must be {}", name, format_value(value), expected)
             fix_steps, safe = suggest_value(at_value(value, entry), words)
             if several := [] if other else _list_longer(str(found), close, words):
                 # `queues` may be any kind of queue.
@@ -608,10 +612,10 @@ def _text(schema: Any) -> Check:
         if len(found) < least or len(found) > most:
             short = f"have at least {least} characters" if least > 1 else "not be empty"
             limit = f"be at most {most} characters long" if len(found) > most else short
-            message = f"`{name}` is {format_value(value)}, and must {limit}"
+            message = Sentence("`{}` is {}, and must {}", name, format_value(value), limit)
             problems.append(Problem("invalid-value", message, at_scalar(value, entry), about=name))
         elif pattern and not pattern.search(found):
-            message = f"`{name}` is {format_value(value)}, and must {must}"
+            message = Sentence("`{}` is {}, and must {}", name, format_value(value), must)
             # Imported late: most names are valid.
             from jobgen.schema.right_forms import write_as_folder, write_as_name
 
@@ -622,7 +626,9 @@ def _text(schema: Any) -> Check:
                 if meant and pattern.search(meant) and len(meant) <= most
                 else ""
             )
-            problems.append(Problem("invalid-value", f"{message}{hint}", at_scalar(value, entry), about=name))
+            problems.append(
+                Problem("invalid-value", Sentence("{}{}", message, hint), at_scalar(value, entry), about=name)
+            )
 
     return check
 
@@ -634,7 +640,7 @@ def _range(least: float, most: float) -> Check:
             return
         if found < least or found > most:
             bound = f"at least {least}" if found < least else f"at most {most}"
-            message = f"`{name}` is `{found}`, and must be {bound}"
+            message = Sentence("`{}` is `{}`, and must be {}", name, found, bound)
             problems.append(Problem("invalid-value", message, at_scalar(value, entry), about=name))
 
     return check

@@ -11,6 +11,7 @@ from jobgen.k8s.kinds import format_release, parse_release
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
 from jobgen.schema.types_of_release import Schema, contains, read_types
 from jobgen.spec.kinds import parse_version
@@ -109,8 +110,15 @@ def find_unknown_releases(cluster: Mapping[str, Any]) -> Iterator[Problem]:
             continue
         oldest, newest = (".".join(map(str, each)) for each in (releases[0], releases[-1]))
         checked = oldest if at < releases[0] else newest
-        message = f"jobgen knows {value_of(name)} {oldest} to {newest}, so `{value_of(node)}` is checked as {checked}"
-        problem = f"{message}; correct the version, or update jobgen"
+        message = Sentence(
+            "jobgen knows {} {} to {}, so `{}` is checked as {}",
+            value_of(name),
+            oldest,
+            newest,
+            value_of(node),
+            checked,
+        )
+        problem = Sentence("{}; correct the version, or update jobgen", message)
         yield Problem("unknown-release", problem, node, severity=Severity.WARNING)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import FixStep, Problem
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import find_key
 from jobgen.yamlio.write import to_inline_yaml
 
@@ -27,16 +28,18 @@ _REFERENCES = frozenset("configMapKeyRef fieldRef fileKeyRef resourceFieldRef se
 def name_source(variable: str, source: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
     """Report a source that has a word of its own, and return what it means; another source stays as it is."""
     if variable in _REFERENCES or variable == "valueFrom":
-        message = f"`{variable}` is a source, and not the name of a variable; put it below the name"
+        message = Sentence("`{}` is a source, and not the name of a variable; put it below the name", variable)
         problems.append(Problem("unknown-field", message, variable))
         return {str(variable): source}
     if source.keys() == _NAMES and all(isinstance(value_of(each), str) for each in source.values()):
         meant = to_inline_yaml({"secretKeyRef": untraced(source)})
-        message = f"`{variable}` does not say what has this key; write `{meant}`, or `configMapKeyRef`"
+        message = Sentence("`{}` does not say what has this key; write `{}`, or `configMapKeyRef`", variable, meant)
         problems.append(Problem("unknown-field", message, variable, at=next(iter(source)), cause="other form"))
         return {"secretKeyRef": source}
     if "value" in source and source.keys() <= {"name", "value"}:
-        message = f"`value` is not a source of `{variable}`; write the value behind its name, without `value`"
+        message = Sentence(
+            "`value` is not a source of `{}`; write the value behind its name, without `value`", variable
+        )
         place = find_key(source, "value")
         problems.append(Problem("unknown-field", message, variable, at=place, cause="other form"))
         return source
@@ -44,7 +47,9 @@ def name_source(variable: str, source: dict[str, Any], problems: list[Problem]) 
     beside = {key: value for key, value in source.items() if key != empty}
     if empty is not None and beside and _FIELDS.issuperset(beside):
         first = next(iter(beside))
-        message = f"`{first}` belongs to `{empty}`, which has no value; indent what belongs to `{empty}` below it"
+        message = Sentence(
+            "`{}` belongs to `{}`, which has no value; indent what belongs to `{}` below it", first, empty, empty
+        )
         problems.append(Problem("unknown-field", message, variable, at=first))
         return {empty: beside}
     # A reference may have the name beside it: `{secretKeyRef: hub, key: token}`.
@@ -65,7 +70,7 @@ def name_source(variable: str, source: dict[str, Any], problems: list[Problem]) 
         return source
     is_field = meant == word
     wrong = f"`{word}` of `{variable}` is not a mapping" if is_field else f"`{word}` is not a source of `{variable}`"
-    message = f"{wrong}; write `{to_inline_yaml({meant: untraced(reference)})}`"
+    message = Sentence("{}; write `{}`", wrong, to_inline_yaml({meant: untraced(reference)}))
     # Without the word, nothing is left of an incomplete source.
     found = Problem("unknown-field", message, word, fix_steps=tuple(steps), cause="other form")
     problems.append(found if is_certain else found._replace(node=variable, at=word, fix_steps=()))

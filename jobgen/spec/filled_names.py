@@ -9,6 +9,7 @@ from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest
 
 PLACEHOLDERS = ("team", "env", "job")
@@ -42,7 +43,7 @@ def find_placeholder_errors(field: str, node: Node) -> Iterator[Problem]:
             close = find_closest(name, list(PLACEHOLDERS))
             meant = f"{{{close}}}" if close else ""
             hint = ask_for(meant) or "; use `{team}`, `{env}` or `{job}`"
-            message = f"`{{{name}}}` is not a placeholder of `{field}`{hint}"
+            message = Sentence("`{{{}}}` is not a placeholder of `{}`{}", name, field, hint)
             yield Problem("invalid-value", message, node, cause="no placeholder", meant=meant)
 
 
@@ -53,7 +54,9 @@ def fill_name(field: str, node: Node, words: JobWords, problems: list[Problem]) 
         return node
     used = _PLACEHOLDER.findall(text)
     if "team" in used and not words.team:
-        message = f"the job has no team, which `{field}: {text}` needs; add the label `team`, or a team for its folder"
+        message = Sentence(
+            "the job has no team, which `{}: {}` needs; add the label `team`, or a team for its folder", field, text
+        )
         problems.append(Problem("missing-field", message, words.node, ((node, f"`{field}` of the overlay"),)))
         return None
     if not {*used} <= {*PLACEHOLDERS}:
@@ -62,7 +65,9 @@ def fill_name(field: str, node: Node, words: JobWords, problems: list[Problem]) 
     is_valid = (_DNS_LABEL if field == "namespace" else _DNS_SUBDOMAIN).fullmatch(filled)
     if not is_valid:
         most = "63 lower-case letters, digits and `-`" if field == "namespace" else "253 characters of a DNS name"
-        message = f"`{field}: {text}` is `{filled}` for job `{words.job}`, and must be at most {most}"
+        message = Sentence(
+            "`{}: {}` is `{}` for job `{}`, and must be at most {}", field, text, filled, words.job, most
+        )
         problems.append(Problem("invalid-value", message, node, ((words.node, "the job"),)))
         return None
     return with_value(node, filled)

@@ -13,6 +13,7 @@ from jobgen.model.finding import Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH
 from jobgen.model.path import InvalidPathError, NamedItem, Step, parse_pointer
+from jobgen.model.sentence import Sentence
 
 _INDEX = lazy_pattern(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
 _NODES_OF_STEP = 4
@@ -41,7 +42,9 @@ def apply_json_patch(
         try:
             _apply(changed, operation, budget, replaces_missing=replaces_missing)
         except BudgetExceededError:
-            message = f"the operations copy more than `{MAX_COPIED_NODES}` values; write what is needed as `value`"
+            message = Sentence(
+                "the operations copy more than `{}` values; write what is needed as `value`", MAX_COPIED_NODES
+            )
             problems.append(Problem("json-patch-failed", message, operation["path"]))
             return target
         except (_FailedError, InvalidPathError) as failed:

@@ -13,6 +13,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.quantity import parse_digits
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest
 from jobgen.spec.normalize import FIELDS
 from jobgen.spec.replicas import ReplicaItem, ReplicaLayout, RoleDescription, list_items, parse_layout
@@ -410,7 +411,9 @@ def find_kind_errors(described: Any) -> Iterator[Problem]:
     if ("spec" in described or "pods" in described) and len(missing) == len(_JOB_KIND_FIELDS):
         yield from _check_paths(*_paths(described, "pods"), *_paths(described, "addedVolumes"))
     elif missing:
-        yield from (Problem("missing-field", f"a kind description needs `{name}`", described) for name in missing)
+        yield from (
+            Problem("missing-field", Sentence("a kind description needs `{}`", name), described) for name in missing
+        )
     else:
         yield from _check_job_kind(described)
 
@@ -418,7 +421,9 @@ def find_kind_errors(described: Any) -> Iterator[Problem]:
 def _check_job_kind(described: Any) -> Iterator[Problem]:
     for name in described["frameworks"]:
         if name in FIELDS:
-            yield Problem("invalid-value", f"`{name}` is a field of jobs; give the framework another name", name)
+            yield Problem(
+                "invalid-value", Sentence("`{}` is a field of jobs; give the framework another name", name), name
+            )
     roles = [str(role) for role in described["roles"]]
     named = [described["single"]]
     for framework in described["frameworks"].values():
@@ -429,7 +434,7 @@ def _check_job_kind(described: Any) -> Iterator[Problem]:
     for role in named:
         if value_of(role) not in roles:
             meant = find_closest(value_of(role), roles)
-            message = f"`{value_of(role)}` is not among the roles{ask_for(meant)}"
+            message = Sentence("`{}` is not among the roles{}", value_of(role), ask_for(meant))
             yield Problem("invalid-value", message, role, meant=meant)
     shape = described["replicas"]["shape"]
     if value_of(shape) == "one" and "template" not in described:
@@ -437,7 +442,9 @@ def _check_job_kind(described: Any) -> Iterator[Problem]:
     if value_of(shape) != "one":
         for name, role in described["roles"].items():
             if "spelling" not in role and name != ANY_ROLE:
-                yield Problem("missing-field", f"role `{name}` needs `spelling`: its name in the custom resource", name)
+                yield Problem(
+                    "missing-field", Sentence("role `{}` needs `spelling`: its name in the custom resource", name), name
+                )
     fields = [value["at"] if isinstance(value, dict) else value for value in described.get("fields", {}).values()]
     coded = described.get("codePaths", {})
     template = described.get("template", {})
@@ -465,10 +472,10 @@ def _check_paths(*paths: Any, is_set: bool = False) -> Iterator[Problem]:
         if is_set and not steps:
             yield Problem("invalid-value", "the path is empty; write the path of a field, such as `spec.queue`", path)
         elif is_set and not isinstance(steps[0], str):
-            message = f"the path `{value_of(path)}` starts with a list item; write the name of a field first"
+            message = Sentence("the path `{}` starts with a list item; write the name of a field first", value_of(path))
             yield Problem("invalid-value", message, path)
         elif is_set and any(isinstance(step, int) for step in steps):
-            message = f"the path `{value_of(path)}` has an index; name the item instead, such as `[name=x]`"
+            message = Sentence("the path `{}` has an index; name the item instead, such as `[name=x]`", value_of(path))
             yield Problem("invalid-value", message, path)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from jobgen.model.data import TracedKey, TracedList, to_key, to_scalar, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 
 ROLE_FIELDS = frozenset(
     """podTemplate restartPolicy image imagePullPolicy imagePullSecrets command args workingDir containerName env
@@ -105,7 +106,7 @@ def _normalize_env(env: Any, _: str, problems: list[Problem]) -> Any:
     for item in env:
         name = to_key(item["name"])
         if name in known:
-            problems.append(Problem("duplicate-env", f"`{name}` is set twice in one `env`", item["name"]))
+            problems.append(Problem("duplicate-env", Sentence("`{}` is set twice in one `env`", name), item["name"]))
         if "$patch" in item:
             known[name] = with_value(item["$patch"], None)
         elif "valueFrom" in item:
@@ -165,7 +166,9 @@ def _report_two_names(amounts: Any, gpu_resource: str, problems: list[Problem]) 
     """Report GPUs that one mapping has under two names: which of the amounts is meant is unknown."""
     if isinstance(amounts, dict) and "gpu" in amounts and gpu_resource in amounts:
         last = [key for key in amounts if key in ("gpu", gpu_resource)][-1]
-        message = f"`gpu` is `{gpu_resource}` in this cluster, so the amount is set twice; remove one of them"
+        message = Sentence(
+            "`gpu` is `{}` in this cluster, so the amount is set twice; remove one of them", gpu_resource
+        )
         problems.append(Problem("duplicate-key", message, last, category="yaml"))
 
 
@@ -183,7 +186,9 @@ def _normalize_containers(containers: Any, gpu_resource: str, problems: list[Pro
     for item in containers:
         name = to_key(item["name"])
         if name in known:
-            problems.append(Problem("duplicate-container-name", f"`{name}` is listed twice; rename one", item["name"]))
+            problems.append(
+                Problem("duplicate-container-name", Sentence("`{}` is listed twice; rename one", name), item["name"])
+            )
         rest = {key: value for key, value in item.items() if key != "name"}
         is_deleted = value_of(rest.get("$patch")) == "delete"
         known[name] = (

@@ -14,6 +14,7 @@ from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted, parse_dotted
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import find_key, suggest_name, suggest_value
 from jobgen.spec.filled_names import find_placeholder_errors
 from jobgen.spec.kinds import Kind
@@ -356,7 +357,9 @@ def _find_overridden_namespaces(specs: Sequence[ValidFields]) -> Iterator[Proble
     for other in others:
         one, applied = value_of(other), value_of(last)
         if None not in (one, applied) and one != applied:
-            message = f"`namespace: {one}` has no effect, because a later document sets `{applied}`; remove one of them"
+            message = Sentence(
+                "`namespace: {}` has no effect, because a later document sets `{}`; remove one of them", one, applied
+            )
             related = ((last, "this one applies"),) if location_of(last) else ()
             yield Problem("overridden-value", message, other, related, severity=Severity.WARNING)
 
@@ -367,10 +370,10 @@ def _find_worker_problems(name: str, cluster: Any, overlays: Mapping[str, Overla
         other = worker.get("environment")
         if other is not None and value_of(other) not in overlays:
             hint = suggest_name(str(value_of(other)), [each for each in overlays if each != name])
-            yield Problem("unknown-overlay", f"there is no overlay `{value_of(other)}`{hint}", other)
+            yield Problem("unknown-overlay", Sentence("there is no overlay `{}`{}", value_of(other), hint), other)
         elif other is not None and value_of(other) == name:
-            message = f"`{name}` is its own worker cluster; a manager cluster cannot send jobs to itself"
-            yield Problem("unknown-overlay", f"{message}; name another environment", other)
+            message = Sentence("`{}` is its own worker cluster; a manager cluster cannot send jobs to itself", name)
+            yield Problem("unknown-overlay", Sentence("{}; name another environment", message), other)
 
 
 def list_ancestors(name: str, overlays: Mapping[str, Overlay]) -> list[str]:
@@ -389,7 +392,7 @@ def _report_cycle(cycle: list[str], overlays: Mapping[str, Overlay]) -> Problem:
     listed.append(listed[0])
     parents = (parent for spec in overlays[base].specs for parent in spec.get("extends", ()))
     node = next(parent for parent in parents if value_of(parent) == listed[0])
-    return Problem("overlay-cycle", f"`extends` has a cycle: {' → '.join(listed)}", node)
+    return Problem("overlay-cycle", Sentence("`extends` has a cycle: {}", " → ".join(listed)), node)
 
 
 def _find_ancestors(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> list[str]:
@@ -409,7 +412,7 @@ def _find_ancestors(name: str, overlays: Mapping[str, Overlay], problems: list[P
             elif named in order:
                 continue
             elif len(path) == MAX_DEPTH:
-                message = f"`extends` leads to more than {MAX_DEPTH} overlays below each other; extend fewer"
+                message = Sentence("`extends` leads to more than {} overlays below each other; extend fewer", MAX_DEPTH)
                 problems.append(Problem("nesting-too-deep", message, parent, category="yaml"))
             else:
                 path[named] = iter(_list_parents(overlays[named]))
@@ -427,7 +430,7 @@ def report_unknown_parent(parent: Node, others: list[str]) -> Problem:
     parts = [part for part in named.split("/") if part in others] if "/" in named else []
     near = parts if len(parts) == 1 else others
     hint = f"; did you mean `{parts[0]}`?" if near is parts else suggest_name(named, others)
-    message = f"there is no overlay `{named}`{hint}"
+    message = Sentence("there is no overlay `{}`{}", named, hint)
     fix_steps, safe = suggest_value(parent, near)
     return Problem("unknown-overlay", message, parent, fix_steps=fix_steps, safe=safe)
 
@@ -524,7 +527,7 @@ def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problem
     given = [key for key in block if key in ("merge", "manifest", "jsonPatch")]
     if not any(block[key] for key in given):
         fill = f"fill in `{given[0]}`, or remove the patch" if given else "give it `merge`, `manifest` or `jsonPatch`"
-        message = f"the patch changes nothing; {fill}"
+        message = Sentence("the patch changes nothing; {}", fill)
         problems.append(Problem(EMPTY_PATCH, message, given[0] if given else block))
     return Patch(
         match=parse_selector(block.get("match", {})),
@@ -572,7 +575,9 @@ def find_choices(block: Any) -> Iterator[Problem]:
     """Report `framework` and `platform` in defaults for some jobs: which jobs these are may depend on both."""
     for key in ("framework", "platform"):
         if key in block:
-            message = f"`{key}` cannot be a default of some jobs only; set it in the jobs, or in defaults of all jobs"
+            message = Sentence(
+                "`{}` cannot be a default of some jobs only; set it in the jobs, or in defaults of all jobs", key
+            )
             yield Problem("invalid-value", message, find_key(block, key))
 
 
@@ -581,23 +586,23 @@ def _find_image_errors(entry: Any) -> Iterator[Problem]:
     by_name = [key for key in entry if key in ("name", "newName", "newTag", "digest")]
     by_registry = [key for key in entry if key in ("registry", "newRegistry")]
     if by_name and by_registry:
-        message = f"`{by_registry[0]}` and `{by_name[0]}` cannot be in one entry; write two entries"
+        message = Sentence("`{}` and `{}` cannot be in one entry; write two entries", by_registry[0], by_name[0])
         yield Problem("invalid-value", message, by_registry[0])
     elif by_registry:
         for key in {"registry", "newRegistry"} - entry.keys():
-            yield Problem("missing-field", f"the entry has no `{key}`; add it", by_registry[0])
+            yield Problem("missing-field", Sentence("the entry has no `{}`; add it", key), by_registry[0])
     elif "name" not in entry:
-        message = "the entry names no image; give it `name` and `newTag`, or `registry` and `newRegistry`"
+        message = Sentence("the entry names no image; give it `name` and `newTag`, or `registry` and `newRegistry`")
         yield Problem("missing-field", message, by_name[0] if by_name else entry)
     elif len(by_name) == 1:
-        message = "the entry changes nothing; add `newName`, `newTag` or `digest`"
+        message = Sentence("the entry changes nothing; add `newName`, `newTag` or `digest`")
         yield Problem("missing-field", message, by_name[0])
     elif "newTag" in entry and "digest" in entry:
-        message = "`newTag` and `digest` cannot be combined; remove one of them"
+        message = Sentence("`newTag` and `digest` cannot be combined; remove one of them")
         yield Problem("invalid-value", message, entry["digest"])
     for key in ("name", "newName"):
         text = str(value_of(entry.get(key, "")))
         if "@" in text or ":" in text.rpartition("/")[2]:
             advice = "remove them" if key == "name" else "write them in `newTag` or `digest`"
-            message = f"`{key}` is `{text}`, and must have no tag and no digest; {advice}"
+            message = Sentence("`{}` is `{}`, and must have no tag and no digest; {}", key, text, advice)
             yield Problem("invalid-value", message, entry[key])

@@ -15,7 +15,7 @@ from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_MATRIX_BLOCKS, MAX_MATRIX_VALUES, MAX_SWEEP_BYTES
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.sentence import fault_of
+from jobgen.model.sentence import Sentence, fault_of
 from jobgen.model.suggest import ask_for, find_closest, find_key, suggest_name
 from jobgen.yamlio.read.scalars import quote
 
@@ -58,7 +58,7 @@ def find_misspelled_keys(matrix: Node) -> Iterator[Problem]:
         holds_more = any(isinstance(one, dict) for one in nested)
         close = find_closest(str(key), list(RESERVED))
         if key not in RESERVED and holds_more and close:
-            message = f"`{key}` is not a list of values; did you mean `{close}`?"
+            message = Sentence("`{}` is not a list of values; did you mean `{}`?", key, close)
             yield Problem("unknown-field", message, key, meant=close)
 
 
@@ -70,11 +70,13 @@ def find_oversize(matrix: Node) -> Iterator[Problem]:
     columns = [*_axes(matrix).values(), *(paired.values() if isinstance(paired, dict) else ())]
     values = sum(len(values) for values in columns if isinstance(values, list))
     if values > MAX_MATRIX_VALUES:
-        yield Problem("too-many-members", f"the matrix has {values} values; the limit is {MAX_MATRIX_VALUES}", matrix)
+        yield Problem(
+            "too-many-members", Sentence("the matrix has {} values; the limit is {}", values, MAX_MATRIX_VALUES), matrix
+        )
     for name in ("include", "exclude"):
         blocks = matrix.get(name)
         if isinstance(blocks, list) and len(blocks) > MAX_MATRIX_BLOCKS:
-            message = f"`{name}` has {len(blocks)} entries; the limit is {MAX_MATRIX_BLOCKS}"
+            message = Sentence("`{}` has {} entries; the limit is {}", name, len(blocks), MAX_MATRIX_BLOCKS)
             yield Problem("too-many-members", message, find_key(matrix, name))
 
 
@@ -87,16 +89,18 @@ def find_matrix_errors(matrix: dict[str, Any]) -> Iterator[Problem]:
 def _check_variables(axes: dict[str, Any], paired: dict[str, Any]) -> Iterator[Problem]:
     for key, values in (*axes.items(), *paired.items()):
         if not _NAME.match(key):
-            message = f"`{key}` is not a valid name of a variable; use letters, digits, `-` and `_`"
+            message = Sentence("`{}` is not a valid name of a variable; use letters, digits, `-` and `_`", key)
             yield Problem("invalid-value", message, key)
         if not values:
-            yield Problem("invalid-value", f"`{key}` has no values", key)
+            yield Problem("invalid-value", Sentence("`{}` has no values", key), key)
     for key in paired:
         if key in axes:
-            yield Problem("invalid-value", f"`{key}` has its own values and is also in `zip`; remove one of them", key)
+            yield Problem(
+                "invalid-value", Sentence("`{}` has its own values and is also in `zip`; remove one of them", key), key
+            )
     if len({len(values) for values in paired.values()}) > 1:
         lengths = ", ".join(f"{key} {len(values)}" for key, values in paired.items())
-        yield Problem("invalid-value", f"the lists of `zip` must be of equal length ({lengths})", paired)
+        yield Problem("invalid-value", Sentence("the lists of `zip` must be of equal length ({})", lengths), paired)
 
 
 def _check_members(matrix: dict[str, Any], axes: dict[str, Any], paired: dict[str, Any]) -> Iterator[Problem]:
@@ -112,7 +116,9 @@ def _check_members(matrix: dict[str, Any], axes: dict[str, Any], paired: dict[st
     for block in matrix.get("exclude", ()):
         for key in block:
             if key not in known:
-                yield Problem("unknown-variable", f"`{key}` is not a variable{suggest_name(key, known)}", key)
+                yield Problem(
+                    "unknown-variable", Sentence("`{}` is not a variable{}", key, suggest_name(key, known)), key
+                )
         if block.keys() <= set(known) and not rows.find(block, tuple(block)):
             yield _explain_exclusion(block, rows)
     found = len(expand_matrix(matrix))
@@ -128,7 +134,7 @@ def _explain_exclusion(block: dict[str, Any], rows: _Rows) -> Problem:
         if not rows.find(block, (key,)):
             known, text = rows.list_values(key), to_text(value)
             meant = find_closest(text, known) if len(known) <= _MOST_COMPARED else ""
-            message = f"this leaves out nothing; `{key}` is never {quote(text)}{ask_for(meant)}"
+            message = Sentence("this leaves out nothing; `{}` is never {}{}", key, quote(text), ask_for(meant))
             return Problem("invalid-value", message, value, meant=meant)
     return Problem("invalid-value", "this leaves out nothing: no combination has these values", block)
 
@@ -247,16 +253,17 @@ def expand_sweep(data: Any, problems: list[Problem]) -> list[Any]:
             budget.spend(size)
             made = _expand(data, member, variables, problems, budget)
         except BudgetExceededError:
-            message = (
-                f"the {len(found)} members have more than {MAX_SWEEP_BYTES // 2**20} MiB of text together; "
-                "move long values to a volume"
+            message = Sentence(
+                "the {} members have more than {} MiB of text together; move long values to a volume",
+                len(found),
+                MAX_SWEEP_BYTES // 2**20,
             )
             problems.append(Problem("too-many-members", message, data["spec"]["matrix"]))
             return []
         name = value_of(made["metadata"]["name"])
         if name in known:
             node = next((member.values[key] for key in member.distinguishing if location_of(member.values[key])), None)
-            message = f"two members have the name `{name}`; their values differ only in what names omit"
+            message = Sentence("two members have the name `{}`; their values differ only in what names omit", name)
             problems.append(Problem("duplicate-member", message, node if node is not None else data))
         known[name] = made
     return list(known.values())
@@ -276,7 +283,7 @@ def find_stray_variables(data: Any, reason: str = "the job has no `matrix`") -> 
     problems: list[Problem] = []
     _substitute(data, Substitution(Member({}, ()), "", [], problems, _start_budget()))
     for problem in problems:
-        yield problem._replace(sentence=f"{fault_of(problem.sentence)}; {reason}")
+        yield problem._replace(sentence=Sentence("{}; {}", fault_of(problem.sentence), reason))
 
 
 def find_variables_of_manifest(data: Any) -> Iterator[Problem]:
@@ -291,7 +298,9 @@ def find_variables_of_name(data: Any) -> Iterator[Problem]:
     node = metadata.get("name") if isinstance(metadata, dict) else None
     name = value_of(node)
     for whole, _ in _find_expressions(name, []) if isinstance(name, str) else ():
-        message = f"`{whole}` is not allowed in the name of a sweep; its members are named `<name>-<values>`; remove it"
+        message = Sentence(
+            "`{}` is not allowed in the name of a sweep; its members are named `<name>-<values>`; remove it", whole
+        )
         short = re.sub(r"[-.]{2,}", "-", name.replace(whole, "")).strip("-.")
         fix_steps = (FixStep("set", node, short),) if short and _START not in short else ()
         yield Problem("unknown-variable", message, node, fix_steps=fix_steps, safe=False)
@@ -350,7 +359,7 @@ def _substitute(node: Any, substitution: Substitution, *, text: bool = False, ke
     if isinstance(node, dict):
         for name in node:
             if "${{" in name and _find_expressions(name, substitution.known):
-                message = f"`{name}` is a key; variables are only substituted in values"
+                message = Sentence("`{}` is a key; variables are only substituted in values", name)
                 substitution.problems.append(Problem("unknown-variable", message, name))
         return {name: _substitute(value, substitution, text=text, key=name) for name, value in node.items()}
     if isinstance(node, list):
@@ -433,7 +442,7 @@ def _report_misspelled(node: Any, found: str, whole: str, name: str, known: list
     meant = name if name in known or not known else find_closest(name, known)
     form = f"${{{{ matrix.{meant or '<name>'} }}}}"
     fix_steps = (FixStep("set", node, found.replace(whole, form)),) if meant in known else ()
-    message = f"`{whole.strip()}` is not substituted; write `{form}`"
+    message = Sentence("`{}` is not substituted; write `{}`", whole.strip(), form)
     return Problem("unknown-variable", message, node, fix_steps=fix_steps)
 
 
@@ -448,7 +457,9 @@ def find_sweep_warnings(data: Any, members: list[Any]) -> Iterator[Problem]:
     used |= {key for block in selecting for key in block if key in axes}
     unused = [key for key in (*axes.values(), *added.values()) if key not in used]
     for key in unused:
-        message = f"nothing uses `matrix.{key}`; write `${{{{ matrix.{key} }}}}` where it belongs, or remove it"
+        message = Sentence(
+            "nothing uses `matrix.{}`; write `${{{{ matrix.{} }}}}` where it belongs, or remove it", key, key
+        )
         yield Problem("unused-variable", message, key, severity=Severity.WARNING)
     known: dict[str, str] = {}
     for member in members if not unused else ():
@@ -457,7 +468,9 @@ def find_sweep_warnings(data: Any, members: list[Any]) -> Iterator[Problem]:
         spec = {key: value for key, value in member["spec"].items() if key != "matrix"}
         content = json.dumps(untraced({"metadata": metadata, "spec": spec}))
         if content in known:
-            message = f"`{known[content]}` and `{name}` differ only in their names; their variables change nothing"
+            message = Sentence(
+                "`{}` and `{}` differ only in their names; their variables change nothing", known[content], name
+            )
             yield Problem("identical-members", message, next(iter(matrix)), severity=Severity.WARNING)
             return
         known[content] = name
@@ -481,12 +494,12 @@ def _lookup(whole: str, inner: str, node: Any, substitution: Substitution) -> An
     if variable is None and inner in known:
         problem = _report_misspelled(node, value_of(node), whole, inner, known)
     elif variable is None:
-        message = f"`${{{{ {inner} }}}}` is not a variable; write `${{{{ matrix.<name> }}}}`"
+        message = Sentence("`${{{{ {} }}}}` is not a variable; write `${{{{ matrix.<name> }}}}`", inner)
         problem = Problem("unknown-variable", message, node)
     else:
         # A variable that other members have is missing in this one; one that none has is misspelled.
         missing = f"has no value in `{substitution.name}`"
         fault = missing if variable[1] in known else f"is not a variable{suggest_name(variable[1], [*known])}"
-        problem = Problem("unknown-variable", f"`matrix.{variable[1]}` {fault}", node)
+        problem = Problem("unknown-variable", Sentence("`matrix.{}` {}", variable[1], fault), node)
     substitution.problems.append(problem)
     return None

@@ -12,6 +12,7 @@ from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Problem, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import suggest_name
 
 NAMES = ("namespaces", "queues", "serviceAccounts", "priorityClasses", "kinds", "platforms")
@@ -270,20 +271,23 @@ def find_team_errors(teams: Iterable[Team], environments: Iterable[str]) -> Iter
     for team in teams:
         first = names.setdefault(team.name, team)
         if first is not team:
-            message = f"team `{team.name}` is also in {first.file}; remove one of them"
+            message = Sentence("team `{}` is also in {}; remove one of them", team.name, first.file)
             yield team, Problem("duplicate-team", message, team.spec)
             continue
         for folder, node in zip(team.folders, team.spec["folders"], strict=True):
             other = owners.setdefault(folder, team)
             if other is not team:
                 advice = "a folder has one team, so remove it from one of them"
-                message = f"team `{other.name}` also owns `{folder}`; {advice}"
+                message = Sentence("team `{}` also owns `{}`; {}", other.name, folder, advice)
                 yield team, Problem("duplicate-team", message, node)
         yield from ((team, problem) for problem in _find_path_errors(team))
         for node in team.spec.get("environments", ()):
             if value_of(node) not in known:
                 hint = suggest_name(str(value_of(node)), known)
-                yield team, Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
+                yield (
+                    team,
+                    Problem("unknown-overlay", Sentence("there is no overlay `{}`{}", value_of(node), hint), node),
+                )
 
 
 def _find_block(team: Team, environment: str) -> Mapping[str, Any]:

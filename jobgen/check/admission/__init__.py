@@ -66,6 +66,7 @@ from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.place import At, Derived, Place
+from jobgen.model.sentence import Sentence
 
 _ANNOTATION_RULE = "invalid-annotation"
 _LOCALHOST = "localhost/"
@@ -120,7 +121,9 @@ def _validate_annotation_values(key: str, value: Node, owner: Fields, pod: Valid
             _validate_tolerations_annotation(name, found, At(value, name), pod)
         elif name == "kubernetes.io/config.mirror" and not as_text(pod.spec.get("nodeName")):
             pod.report(
-                _ANNOTATION_RULE, f"`{name}` requires `nodeName` in the pod spec; delete the annotation", (value, name)
+                _ANNOTATION_RULE,
+                Sentence("`{}` requires `nodeName` in the pod spec; delete the annotation", name),
+                (value, name),
             )
         elif name.startswith(_APPARMOR_CONTAINER):
             _validate_apparmor(name, found, as_mapping(value), pod)
@@ -129,7 +132,7 @@ def _validate_annotation_values(key: str, value: Node, owner: Fields, pod: Valid
 
 
 def _report_value(name: str, found: str, wanted: str, place: At, pod: Validation) -> None:
-    pod.report(_ANNOTATION_RULE, f"`{name}` is `{found}`, but must be {wanted}", place)
+    pod.report(_ANNOTATION_RULE, Sentence("`{}` is `{}`, but must be {}", name, found, wanted), place)
 
 
 def _validate_tolerations_annotation(name: str, found: str, place: At, pod: Validation) -> None:
@@ -140,7 +143,7 @@ def _validate_tolerations_annotation(name: str, found: str, place: At, pod: Vali
     inner = pod._replace(problems=[])
     validate_tolerations(name, items, pod.metadata, inner)
     for problem in inner.problems:
-        message = f"`{name}` has an invalid toleration: {problem.sentence}"
+        message = Sentence("`{}` has an invalid toleration: {}", name, problem.sentence)
         pod.report(_ANNOTATION_RULE, message, place)
 
 
@@ -183,7 +186,7 @@ def _validate_apparmor(name: str, found: str, annotations: Fields, pod: Validati
     """Validate an AppArmor annotation, which predates the field in `securityContext`."""
     container = _find_container(name.removeprefix(_APPARMOR_CONTAINER), pod)
     if not container:
-        message = f"`{name}` does not name a container of the pod; end it with the name of one"
+        message = Sentence("`{}` does not name a container of the pod; end it with the name of one", name)
         pod.report(_ANNOTATION_RULE, message, (annotations, name))
     path = found.removeprefix(_LOCALHOST)
     if found not in ("", "runtime/default", "unconfined") and path == found:
@@ -216,7 +219,11 @@ def _find_container(name: str, pod: Validation) -> Fields:
 
 def _validate_nameservers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if isinstance(value, list) and len(value) > _MAX_NAMESERVERS:
-        pod.report(_DNS_RULE, f"there are `{len(value)}` nameservers; the maximum is {_MAX_NAMESERVERS}", (owner, key))
+        pod.report(
+            _DNS_RULE,
+            Sentence("there are `{}` nameservers; the maximum is {}", len(value), _MAX_NAMESERVERS),
+            (owner, key),
+        )
 
 
 def _validate_searches(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -225,11 +232,17 @@ def _validate_searches(key: str, value: Node, owner: Fields, pod: Validation) ->
     length = len(" ".join(found for found, _ in iter_texts(value)))
     if len(value) > _MAX_SEARCHES or length > _MAX_SEARCH_LENGTH:
         maximum = f"the maximum is {_MAX_SEARCHES} with {_MAX_SEARCH_LENGTH} characters"
-        pod.report(_DNS_RULE, f"there are `{len(value)}` searches with `{length}` characters; {maximum}", (owner, key))
+        pod.report(
+            _DNS_RULE,
+            Sentence("there are `{}` searches with `{}` characters; {}", len(value), length, maximum),
+            (owner, key),
+        )
     is_valid = is_search_domain if pod.release >= (1, 33) else is_dns_subdomain
     for found, node in iter_texts(value):
         if not is_valid(found):
-            pod.report(_DNS_RULE, f"`{found}` is not a valid search domain; use a name like `example.com`", node)
+            pod.report(
+                _DNS_RULE, Sentence("`{}` is not a valid search domain; use a name like `example.com`", found), node
+            )
 
 
 def _validate_dns_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -250,10 +263,16 @@ def _validate_hostname_override(key: str, value: Node, owner: Fields, pod: Valid
         return
     _validate_host_domain(key, value, owner, pod)
     if len(found) > 64:
-        pod.report(_HOST_RULE, f"`{key}` must have at most 64 characters, got `{len(found)}`", At(owner, key))
+        pod.report(
+            _HOST_RULE, Sentence("`{}` must have at most 64 characters, got `{}`", key, len(found)), At(owner, key)
+        )
     for flag in ("setHostnameAsFQDN", "hostNetwork"):
         if pod.is_true(flag):
-            pod.report(_HOST_RULE, f"`{key}` cannot be set if `{flag}` is true; delete one of them", At(owner, key))
+            pod.report(
+                _HOST_RULE,
+                Sentence("`{}` cannot be set if `{}` is true; delete one of them", key, flag),
+                At(owner, key),
+            )
 
 
 def _validate_service_account(key: str, value: Node, owner: Fields, pod: Validation) -> None:

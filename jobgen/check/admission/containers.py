@@ -32,6 +32,7 @@ from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import list_alternatives
 
 _MOST_NAMED = 4
@@ -81,9 +82,11 @@ def validate_ports(key: str, value: Node, owner: Fields, pod: Validation) -> Non
         elif type(number) is int and not 0 < number < 65536:
             validate_port_number("containerPort", node, port, pod)
         if name and not is_port_name(name):
-            pod.report("invalid-port-name", f"`{name}` is not a valid port name; {PORT_NAME}", At(port, "name"))
+            pod.report(
+                "invalid-port-name", Sentence("`{}` is not a valid port name; {}", name, PORT_NAME), At(port, "name")
+            )
         elif name and name in names:
-            message = f"two ports of the container are named `{name}`; rename one of them"
+            message = Sentence("two ports of the container are named `{}`; rename one of them", name)
             pod.report("duplicate-port", message, At(port, "name"))
         names.add(name)
         if "protocol" in port and (protocol := as_text(port["protocol"])) and protocol not in _PROTOCOLS:
@@ -104,7 +107,7 @@ def _validate_host_ports(containers: list[Node], pod: Validation) -> None:
         if type(number) is int and number:
             endpoint = (as_text(port.get("protocol")) or "TCP", as_text(port.get("hostIP")), number)
             if endpoint in used:
-                message = f"two ports of the pod use port `{number}` of the host; change one of them"
+                message = Sentence("two ports of the pod use port `{}` of the host; change one of them", number)
                 pod.report("duplicate-port", message, At(port, "hostPort" if host_port else "containerPort"))
             used.add(endpoint)
 
@@ -120,7 +123,9 @@ def _check_sleep(sleep: Fields, entry: Entry, pod: Validation) -> None:
     seconds = value_of(sleep.get("seconds"))
     if type(seconds) is int and type(grace_period) is int and not least <= seconds <= grace_period:
         limit = f"between {least} and `terminationGracePeriodSeconds`, which is {grace_period}"
-        pod.report(_PROBE_RULE, f"`sleep` is `{seconds}` seconds, but must be {limit}", At(sleep, "seconds"))
+        pod.report(
+            _PROBE_RULE, Sentence("`sleep` is `{}` seconds, but must be {}", seconds, limit), At(sleep, "seconds")
+        )
 
 
 def _handler(handlers: Table, other_fields: Table) -> Validator:
@@ -130,10 +135,12 @@ def _handler(handlers: Table, other_fields: Table) -> Validator:
         given = list_set_keys(value, handlers)
         if not given:
             null = next((name for name in value if name in handlers), None)
-            message = f"`{entry[1]}` has no handler; set one of {join_names(list(handlers), 'or')}"
+            message = Sentence("`{}` has no handler; set one of {}", entry[1], join_names(list(handlers), "or"))
             pod.report(_PROBE_RULE, message, entry if null is None else At(value, null))
         elif len(given) > 1:
-            message = f"`{entry[1]}` has {len(given)} handlers: {join_names(given, 'and')}; keep one of them"
+            message = Sentence(
+                "`{}` has {} handlers: {}; keep one of them", entry[1], len(given), join_names(given, "and")
+            )
             pod.report(_PROBE_RULE, message, (value, given[-1]))
 
     return mapping({**handlers, **other_fields}, check)
@@ -141,7 +148,7 @@ def _handler(handlers: Table, other_fields: Table) -> Validator:
 
 def _forbid_grace_period(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if is_set(value):
-        pod.report(_PROBE_RULE, f"`{key}` cannot be set for a readiness probe; delete it", (owner, key))
+        pod.report(_PROBE_RULE, Sentence("`{}` cannot be set for a readiness probe; delete it", key), (owner, key))
 
 
 def _forbid_lifecycle(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -152,7 +159,7 @@ def _forbid_lifecycle(key: str, value: Node, owner: Fields, pod: Validation) -> 
 
 def _forbid_probe(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if is_set(value):
-        message = f"an init container cannot have `{key}` without `restartPolicy: Always`; delete it"
+        message = Sentence("an init container cannot have `{}` without `restartPolicy: Always`; delete it", key)
         pod.report("probe-of-init-container", message, (owner, key))
 
 
@@ -172,7 +179,7 @@ def validate_containers(key: str, value: Node, owner: Fields, pod: Validation) -
         container_port, host_port = value_of(port.get("containerPort")), value_of(port.get("hostPort"))
         if type(host_port) is int and host_port not in (0, container_port):
             ports = f"`hostPort` is `{host_port}`, but `containerPort` is `{container_port}`"
-            message = f"{ports}; set both to the same number, because `hostNetwork` is true"
+            message = Sentence("{}; set both to the same number, because `hostNetwork` is true", ports)
             pod.report("host-port-mismatch", message, At(port, "hostPort"))
 
 
@@ -209,10 +216,10 @@ def _validate_name_and_image(
         pod.report_missing("a container", container, "name", entry)
     elif type(name) is str:
         if not is_dns_label(name):
-            message = f"`{name}` is not a valid container name; {DNS_LABEL}"
+            message = Sentence("`{}` is not a valid container name; {}", name, DNS_LABEL)
             pod.report("invalid-container-name", message, At(container, "name"))
         if name in names:
-            message = f"two containers of the pod are named `{name}`; rename one of them"
+            message = Sentence("two containers of the pod are named `{}`; rename one of them", name)
             pod.report("duplicate-container-name", message, At(container, "name"))
         names.add(name)
     image = value_of(container.get("image"))
@@ -224,7 +231,7 @@ def _validate_name_and_image(
     elif type(image) is str and image.strip() != image and image.strip(_SPACE) != image:
         place = At(container, "image")
         fix = ((FixStep("set", place, image.strip(_SPACE)),), True)
-        message = f"the image `{image}` starts or ends with whitespace; delete it"
+        message = Sentence("the image `{}` starts or ends with whitespace; delete it", image)
         pod.report("image-name-whitespace", message, place, fix)
 
 
@@ -234,12 +241,12 @@ def _validate_resize_policy(key: str, value: Node, owner: Fields, pod: Validatio
         _validate_resize_fields(key, policy, owner, pod)
         name, restart_policy = as_text(policy.get("resourceName")), as_text(policy.get("restartPolicy"))
         if name and name in names:
-            message = f"two resize policies are for `{name}`; delete one of them"
+            message = Sentence("two resize policies are for `{}`; delete one of them", name)
             pod.report(_POLICY_RULE, message, At(policy, "resourceName"))
         names.add(name)
         if restart_policy == "RestartContainer" and pod.restart_policy == "Never":
-            message = "`RestartContainer` cannot be set if `restartPolicy` of the pod is `Never`"
-            pod.report(_POLICY_RULE, f"{message}; delete the resize policy", At(policy, "restartPolicy"))
+            message = Sentence("`RestartContainer` cannot be set if `restartPolicy` of the pod is `Never`")
+            pod.report(_POLICY_RULE, Sentence("{}; delete the resize policy", message), At(policy, "restartPolicy"))
 
 
 def _validate_init_resize_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -247,7 +254,7 @@ def _validate_init_resize_policy(key: str, value: Node, owner: Fields, pod: Vali
     for policy in list_mappings(value):
         if value_of(policy.get("restartPolicy")) == "RestartContainer" and pod.restart_policy != "Never":
             message = "`RestartContainer` cannot be set for an init container that is not a sidecar"
-            pod.report(_POLICY_RULE, f"{message}; delete the resize policy", At(policy, "restartPolicy"))
+            pod.report(_POLICY_RULE, Sentence("{}; delete the resize policy", message), At(policy, "restartPolicy"))
 
 
 def _validate_restart_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -270,14 +277,14 @@ def _validate_restart_rules(key: str, value: Node, owner: Fields, pod: Validatio
         return
     pod.require_fields("a container with `restartPolicyRules`", owner, ("restartPolicy",), (owner, key))
     if len(value) > 20:
-        pod.report(_POLICY_RULE, f"there are `{len(value)}` restart rules; the maximum is 20", (owner, key))
+        pod.report(_POLICY_RULE, Sentence("there are `{}` restart rules; the maximum is 20", len(value)), (owner, key))
     for rule in list_mappings(value):
         _check_restart_rule(rule, (owner, key), pod)
 
 
 def _validate_exit_codes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if isinstance(value, list) and len(value) > 255:
-        pod.report(_POLICY_RULE, f"there are `{len(value)}` exit codes; the maximum is 255", (owner, key))
+        pod.report(_POLICY_RULE, Sentence("there are `{}` exit codes; the maximum is 255", len(value)), (owner, key))
 
 
 def validate_pod_restart_policy(pod: Validation, supported: tuple[str, ...] = ()) -> None:

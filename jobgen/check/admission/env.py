@@ -39,6 +39,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.place import At
 from jobgen.model.quantity import canonicalize_quantity, to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 
 _RELAXED_SINCE = (1, 32)
@@ -94,7 +95,9 @@ def _report_repeated(name: str, first: Fields, item: Fields, pod: Validation) ->
     text = as_text(item.get("value"))
     # A value can be made of the one before it.
     if f"$({name})" not in text:
-        message = f"`{name}` is set twice in one `env`, and only this value has an effect; remove the first one"
+        message = Sentence(
+            "`{}` is set twice in one `env`, and only this value has an effect; remove the first one", name
+        )
         related = ((At(first, "name"), "it is set first here"),)
         pod.problems.append(Problem("duplicate-env", message, At(item, "name"), related, severity=Severity.WARNING))
 
@@ -106,14 +109,18 @@ def _validate_source(source: Node, item: Fields, pod: Validation) -> None:
         validate_fields(source, _SOURCES, pod)
         given = list_set_keys(source, _SOURCES)
         if not given:
-            message = f"`valueFrom` of `{name}` has no source; set one of {join_names(list(_SOURCES), 'or')}"
+            message = Sentence(
+                "`valueFrom` of `{}` has no source; set one of {}", name, join_names(list(_SOURCES), "or")
+            )
             pod.report(_SOURCE_RULE, message, find_mapping(source, (item, "valueFrom")))
         elif as_text(item.get("value")):
             pod.report(
-                _SOURCE_RULE, f"`{name}` has both `value` and `valueFrom`; delete one of them", At(item, "value")
+                _SOURCE_RULE,
+                Sentence("`{}` has both `value` and `valueFrom`; delete one of them", name),
+                At(item, "value"),
             )
         elif len(given) > 1:
-            message = f"`{name}` has {len(given)} sources: {join_names(given, 'and')}; keep one of them"
+            message = Sentence("`{}` has {} sources: {}; keep one of them", name, len(given), join_names(given, "and"))
             pod.report(_SOURCE_RULE, message, (source, given[-1]))
 
 
@@ -123,7 +130,9 @@ def _validate_field_ref(paths: tuple[str, ...]) -> Validator:
     def check(reference: Fields, entry: Entry, pod: Validation) -> None:
         version, path = as_text(reference.get("apiVersion")), as_text(reference.get("fieldPath"))
         if version not in ("", "v1"):
-            pod.report(_REF_RULE, f"`apiVersion` is `{version}`, but must be `v1`", At(reference, "apiVersion"))
+            pod.report(
+                _REF_RULE, Sentence("`apiVersion` is `{}`, but must be `v1`", version), At(reference, "apiVersion")
+            )
         elif not path:
             pod.report_missing(f"`{entry[1]}`", reference, "fieldPath", entry)
         elif path not in paths and not (path == "spec.host" and "spec.nodeName" in paths):
@@ -140,9 +149,15 @@ def _validate_subscripted_path(path: str, place: At, paths: tuple[str, ...], pod
         return
     key, is_valid = rest[:-2], {"metadata.labels": is_label_key, "metadata.annotations": is_annotation_key}.get(field)
     if is_valid is None:
-        pod.report(_REF_RULE, f"`{field}` cannot have a key in brackets; only labels and annotations can", place)
+        pod.report(
+            _REF_RULE, Sentence("`{}` cannot have a key in brackets; only labels and annotations can", field), place
+        )
     elif not is_valid(key):
-        pod.report(_REF_RULE, f"`{key}` is not a valid key of `{field}`; write a domain and a name, or a name", place)
+        pod.report(
+            _REF_RULE,
+            Sentence("`{}` is not a valid key of `{}`; write a domain and a name, or a name", key, field),
+            place,
+        )
 
 
 def _report_unsupported_ref(key: str, found: str, known: tuple[str, ...], place: At, pod: Validation) -> None:
@@ -165,7 +180,9 @@ def _check_resource_ref(reference: Fields, entry: Entry, pod: Validation) -> Non
         if (written or canonicalize_quantity(found)) not in known:
             wanted = "`1` or `1m`" if known is _CPU_DIVISORS else "`1`, `1k`, `1Ki`, `1M`, `1Mi` or a larger unit"
             pod.report(
-                _REF_RULE, f"`divisor` of `{resource}` is `{found}`, but must be {wanted}", At(reference, "divisor")
+                _REF_RULE,
+                Sentence("`divisor` of `{}` is `{}`, but must be {}", resource, found, wanted),
+                At(reference, "divisor"),
             )
 
 
@@ -187,7 +204,9 @@ def _validate_file_volume(key: str, value: Node, owner: Fields, pod: Validation)
 
             report_missing_volume(name, At(owner, key), pod)
     elif any(is_set(source) for kind, source in volume.items() if kind not in ("name", "emptyDir")):
-        pod.report(_SOURCE_RULE, f"volume `{name}` is not an `emptyDir`; `fileKeyRef` requires one", At(owner, key))
+        pod.report(
+            _SOURCE_RULE, Sentence("volume `{}` is not an `emptyDir`; `fileKeyRef` requires one", name), At(owner, key)
+        )
 
 
 def _check_env_from(item: Fields, entry: Entry, pod: Validation) -> None:

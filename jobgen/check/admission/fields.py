@@ -33,7 +33,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.model.place import At, Place, identify, node_at
-from jobgen.model.sentence import Words, values_of
+from jobgen.model.sentence import Sentence, Words, values_of
 from jobgen.model.suggest import NO_FIX, SuggestedFix, ask_for, find_closest, suggest_value
 
 # The pods of a job whose names are compared.
@@ -130,10 +130,10 @@ class Validation(NamedTuple):
         if not owner and what in _ITEMS and self.subject is POD:
             # Nothing else can be wrong with an empty item.
             if not any(known.rule == rule and identify(known.node) == identify(node) for known in self.problems):
-                message = f"this item is empty, but {what} requires `{name}`; remove it, or fill it in"
+                message = Sentence("this item is empty, but {} requires `{}`; remove it, or fill it in", what, name)
                 self.report(rule, message, node, values=(name,), at=at)
             return
-        self.report(rule, f"{what} requires `{name}`; set it{other}", node, at=at)
+        self.report(rule, Sentence("{} requires `{}`; set it{}", what, name, other), node, at=at)
 
     def require_fields(self, what: str, owner: Fields, names: tuple[str, ...], entry: Place | Entry) -> None:
         """Report fields that are missing, null or empty."""
@@ -264,7 +264,7 @@ def at_most(most: int, *validators: Validator, at_key: bool = True) -> Validator
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         size = len(value) if isinstance(value, list) else 0
         if size > most:
-            message = f"`{key}` has `{size}` items; it can have at most {most}"
+            message = Sentence("`{}` has `{}` items; it can have at most {}", key, size, most)
             run.report("out-of-range", message, At(owner, key, is_key=at_key))
             return
         for one in validators:
@@ -389,7 +389,7 @@ def number(
         if type(found) is not int or (allow_zero and found == 0):
             return
         if found < low or (high is not None and found > high):
-            run.report(rule, f"`{name or key}` must be {bounds}, got `{found}`", At(owner, key))
+            run.report(rule, Sentence("`{}` must be {}, got `{}`", name or key, bounds, found), At(owner, key))
 
     return validate
 
@@ -571,7 +571,7 @@ def validate_fixed_name(wanted: str, what: str, run: Validation) -> None:
     for field in ("name", "generateName"):
         name = as_text(run.metadata.get(field))
         if name and name != wanted:
-            message = f"`{field}` is `{name}`, but must be {what}; write `{wanted}`"
+            message = Sentence("`{}` is `{}`, but must be {}; write `{}`", field, name, what, wanted)
             run.report("invalid-name", message, At(run.metadata, field))
 
 
@@ -579,7 +579,9 @@ def validate_port(key: str, value: Node, owner: Fields, run: Validation) -> None
     """Validate the number of a port."""
     found = as_integer(value)
     if found is not None and not 0 < found < 65536:
-        run.report("invalid-port", f"`{key}` is `{found}`, but must be between 1 and 65535", At(owner, key))
+        run.report(
+            "invalid-port", Sentence("`{}` is `{}`, but must be between 1 and 65535", key, found), At(owner, key)
+        )
 
 
 count = number(0)

@@ -29,6 +29,7 @@ from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place
+from jobgen.model.sentence import Sentence
 from jobgen.model.times import TIME, is_time
 
 MAX_ANNOTATION_BYTES = 256 * 1024
@@ -53,7 +54,9 @@ def validate_labels(key: str, value: Node, owner: Fields, pod: Validation) -> No
             pod.report("invalid-label", describe_label_key(name), (value, name))
         if type(found) is str and not is_label_value(found):
             pod.report(
-                "invalid-label", f"label `{name}` has the invalid value `{found}`; {LABEL_VALUE}", At(value, name)
+                "invalid-label",
+                Sentence("label `{}` has the invalid value `{}`; {}", name, found, LABEL_VALUE),
+                At(value, name),
             )
 
 
@@ -61,7 +64,9 @@ def validate_annotation_key(name: str, annotations: Fields, pod: Validation) -> 
     """Validate the key of an annotation and return whether it is valid."""
     if is_annotation_key(name):
         return True
-    pod.report("invalid-annotation", f"`{name}` is not a valid annotation key; {LABEL_KEY}", (annotations, name))
+    pod.report(
+        "invalid-annotation", Sentence("`{}` is not a valid annotation key; {}", name, LABEL_KEY), (annotations, name)
+    )
     return False
 
 
@@ -78,7 +83,7 @@ def validate_annotation_size(place: Place | Entry, value: Fields, pod: Validatio
     """Validate the size of all annotations, in bytes of UTF-8."""
     size = sum(len(part.encode(errors="replace")) for name, node in value.items() for part in (name, as_text(node)))
     if size > MAX_ANNOTATION_BYTES:
-        message = f"the annotations have `{size}` bytes; the limit is {MAX_ANNOTATION_BYTES}"
+        message = Sentence("the annotations have `{}` bytes; the limit is {}", size, MAX_ANNOTATION_BYTES)
         pod.report("invalid-annotation", message, place)
 
 
@@ -126,13 +131,19 @@ def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None)
     name, prefix = as_text(metadata.get("name")), as_text(metadata.get("generateName"))
     namespace = as_text(metadata.get("namespace"))
     if name and not kind.name.is_valid(name):
-        run.report("invalid-name", f"`{name}` is not a valid object name; {kind.name.hint}", At(metadata, "name"))
+        run.report(
+            "invalid-name", Sentence("`{}` is not a valid object name; {}", name, kind.name.hint), At(metadata, "name")
+        )
     if prefix and not kind.name.accepts_prefix(prefix, named=bool(name)):
-        message = f"`{prefix}` is not a valid prefix of an object name; {kind.name.hint}"
+        message = Sentence("`{}` is not a valid prefix of an object name; {}", prefix, kind.name.hint)
         run.report("invalid-name", message, At(metadata, "generateName"))
     # The API server drops the namespace of an object that has none.
     if namespace and kind.is_namespaced and not is_dns_label(namespace):
-        run.report("invalid-name", f"`{namespace}` is not a valid namespace; {DNS_LABEL}", At(metadata, "namespace"))
+        run.report(
+            "invalid-name",
+            Sentence("`{}` is not a valid namespace; {}", namespace, DNS_LABEL),
+            At(metadata, "namespace"),
+        )
     validate_fields(metadata, _OBJECT, run)
     # Go reads null as an empty string.
     for found, node in iter_texts(metadata["finalizers"]) if "finalizers" in metadata else ():
@@ -140,7 +151,9 @@ def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None)
             run.report("invalid-finalizer", _NO_FINALIZER.format(found), node)
     generation = as_integer(metadata.get("generation"))
     if kind.keeps_generation and generation is not None and generation < 0:
-        message = f"`generation` must be at least 0, got `{generation}`; remove it, because the API server sets it"
+        message = Sentence(
+            "`generation` must be at least 0, got `{}`; remove it, because the API server sets it", generation
+        )
         run.report("out-of-range", message, At(metadata, "generation"))
     return run.problems
 
@@ -160,17 +173,17 @@ def _validate_owners(key: str, value: Node, owner: Fields, run: Validation) -> N
             continue
         for field in ("apiVersion", "kind", "name", "uid"):
             if value_of(reference.get(field)) == "":
-                run.report("missing-field", f"an owner needs `{field}`; set it", At(reference, field))
+                run.report("missing-field", Sentence("an owner needs `{}`; set it", field), At(reference, field))
         version = as_text(reference.get("apiVersion"))
         if version.count("/") > 1 or version.endswith("/"):
-            message = f"`{version}` is not an apiVersion; write a group and a version, such as `apps/v1`"
+            message = Sentence("`{}` is not an apiVersion; write a group and a version, such as `apps/v1`", version)
             run.invalid(message, At(reference, "apiVersion"))
         if as_text(reference.get("kind")) == "Event" and version in ("v1", "/v1"):
             run.invalid("`Event` cannot be the kind of an owner", At(reference, "kind"))
         if value_of(reference.get("controller")) is True:
             # The API server drops an owner that it has seen before.
             if controller is not None and untraced(reference) != controller:
-                message = "`controller: true` is set for two owners; an object has at most one controller"
+                message = Sentence("`controller: true` is set for two owners; an object has at most one controller")
                 run.invalid(message, At(reference, "controller"))
             controller = untraced(reference) if controller is None else controller
 

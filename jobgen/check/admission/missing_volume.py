@@ -7,6 +7,7 @@ from jobgen.check.admission.names import is_dns_label
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest, suggest_value
 
 _NAMED_SOURCES = (
@@ -19,7 +20,7 @@ _NAMED_SOURCES = (
 
 def report_missing_volume(name: str, place: At, pod: Validation) -> None:
     """Report a volume that the pod lacks; its claim or ConfigMap may have this name instead of the volume."""
-    message, known = f"the pod has no volume `{name}`", list(pod.volumes)
+    message, known = Sentence("the pod has no volume `{}`", name), list(pod.volumes)
     sources = [
         (volume, what)
         for volume, source in pod.volumes.items()

@@ -46,7 +46,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, Place
 from jobgen.model.quantity import MAX_INT64, to_int64, to_milli
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 from jobgen.model.suggest import (
     ask_for,
     describe_quantities,
@@ -92,7 +92,7 @@ def _validate_requirement(entry: Entry, item: Fields, operators: tuple[str, ...]
     wanted = _ONE if operators is _FIELD_OPERATORS else _VALUE_COUNTS[operator]
     count = len(values) if isinstance(values, list) else 0
     if count not in wanted:
-        message = f"`{operator}` requires {_COUNT_NAMES[wanted]}, got {count}"
+        message = Sentence("`{}` requires {}, got {}", operator, _COUNT_NAMES[wanted], count)
         pod.report(_SELECTOR_RULE, message, At(item, "operator" if count or "values" not in item else "values"))
 
 
@@ -108,7 +108,7 @@ def _requirements(operators: tuple[str, ...], *, has_label_values: bool) -> Vali
             pod.report("invalid-label", describe_label_key(found), At(item, "key"))
         for label, node in iter_texts(item.get("values")) if has_label_values else ():
             if not is_label_value(label):
-                pod.report("invalid-label", f"`{label}` is not a valid label value; {LABEL_VALUE}", node)
+                pod.report("invalid-label", Sentence("`{}` is not a valid label value; {}", label, LABEL_VALUE), node)
 
     return mapping({}, check)
 
@@ -124,12 +124,12 @@ def _check_node_fields(item: Fields, entry: Entry, pod: Validation) -> None:
     _validate_requirement(entry, item, _FIELD_OPERATORS, pod)
     field = value_of(item.get("key"))
     if field != "metadata.name":
-        message = f"nodes cannot be selected by the field `{field}`; use `metadata.name`"
+        message = Sentence("nodes cannot be selected by the field `{}`; use `metadata.name`", field)
         pod.report(_SELECTOR_RULE, message, At(item, "key") if "key" in item else find_mapping(item, entry))
         return
     for found, node in iter_texts(item.get("values")):
         if not is_dns_subdomain(found):
-            pod.report("invalid-object-name", f"`{found}` is not a valid node name; {DNS_SUBDOMAIN}", node)
+            pod.report("invalid-object-name", Sentence("`{}` is not a valid node name; {}", found, DNS_SUBDOMAIN), node)
 
 
 def _node_term(*, is_required: bool) -> Validator:
@@ -144,7 +144,7 @@ def _check_match_label_keys(term: Fields, entry: Entry, pod: Validation) -> None
         if is_empty(term.get(field)):
             continue
         if not isinstance(selector, dict):
-            pod.report(_SELECTOR_RULE, f"`{field}` requires `labelSelector`; set it", At(term, field))
+            pod.report(_SELECTOR_RULE, Sentence("`{}` requires `labelSelector`; set it", field), At(term, field))
             continue
         for found, node in iter_texts(term[field]):
             if not is_label_key(found):
@@ -161,7 +161,11 @@ def _check_match_label_keys(term: Fields, entry: Entry, pod: Validation) -> None
     for found, node in matched:
         if found in mismatched or selected.count(found) > 1:
             other = "mismatchLabelKeys" if found in mismatched else "labelSelector"
-            pod.report(_SELECTOR_RULE, f"`{found}` is in both `matchLabelKeys` and `{other}`; delete one of them", node)
+            pod.report(
+                _SELECTOR_RULE,
+                Sentence("`{}` is in both `matchLabelKeys` and `{}`; delete one of them", found, other),
+                node,
+            )
 
 
 def _preferences(field: str, validate_term: Validator, *required: str) -> Validator:
@@ -176,11 +180,11 @@ def validate_topology_spread(key: str, value: Node, owner: Fields, pod: Validati
         _check_spread_constraint(constraint, (owner, key), pod)
         pair = (as_text(constraint.get("topologyKey")), as_text(constraint.get("whenUnsatisfiable")))
         if all(pair) and pair in pairs:
-            message = f"two constraints have the key `{pair[0]}` with `{pair[1]}`; delete one of them"
+            message = Sentence("two constraints have the key `{}` with `{}`; delete one of them", pair[0], pair[1])
             pod.report(_SPREAD_RULE, message, At(constraint, "topologyKey"))
         pairs.add(pair)
         if is_set(constraint.get("minDomains")) and pair[1] != "DoNotSchedule":
-            message = f"`minDomains` requires `whenUnsatisfiable: DoNotSchedule`, got `{pair[1]}`"
+            message = Sentence("`minDomains` requires `whenUnsatisfiable: DoNotSchedule`, got `{}`", pair[1])
             pod.report(_SPREAD_RULE, message, At(constraint, "minDomains"))
 
 
@@ -188,23 +192,25 @@ def _check_toleration(item: Fields, entry: Entry, pod: Validation) -> None:
     key, operator, effect = as_text(item.get("key")), as_text(item.get("operator")), as_text(item.get("effect"))
     if key:
         if not is_label_key(key):
-            pod.report(_TOLERATION_RULE, f"`{key}` is not a valid taint key; {LABEL_KEY}", At(item, "key"))
+            pod.report(_TOLERATION_RULE, Sentence("`{}` is not a valid taint key; {}", key, LABEL_KEY), At(item, "key"))
     elif operator != "Exists":
-        message = "a toleration without `key` requires `operator: Exists`; set one of them"
+        message = Sentence("a toleration without `key` requires `operator: Exists`; set one of them")
         given = next((name for name in ("key", "operator") if name in item), "")
         pod.report(_TOLERATION_RULE, message, At(item, given) if given else find_mapping(item, entry))
     value = as_text(item.get("value"))
     if operator not in _TOLERATION_OPERATORS and operator:
         pod.report_unsupported("operator", At(item, "operator"), _TOLERATION_OPERATORS)
     elif operator == "Exists" and value:
-        message = f"`operator: Exists` cannot have a `value`, got `{value}`; delete it"
+        message = Sentence("`operator: Exists` cannot have a `value`, got `{}`; delete it", value)
         pod.report(_TOLERATION_RULE, message, At(item, "value"))
     elif operator != "Exists" and not is_label_value(value):
-        pod.report(_TOLERATION_RULE, f"`{value}` is not a valid taint value; {LABEL_VALUE}", At(item, "value"))
+        pod.report(
+            _TOLERATION_RULE, Sentence("`{}` is not a valid taint value; {}", value, LABEL_VALUE), At(item, "value")
+        )
     if effect and effect not in _EFFECTS:
         pod.report_unsupported("effect", At(item, "effect"), _EFFECTS)
     if "tolerationSeconds" in item and effect != "NoExecute" and is_set(item["tolerationSeconds"]):
-        message = f"`tolerationSeconds` requires `effect: NoExecute`, got `{effect}`"
+        message = Sentence("`tolerationSeconds` requires `effect: NoExecute`, got `{}`", effect)
         pod.report(_TOLERATION_RULE, message, At(item, "effect" if "effect" in item else "tolerationSeconds"))
 
 
@@ -215,11 +221,13 @@ def validate_scheduling_gates(key: str, value: Node, owner: Fields, pod: Validat
         _check_scheduling_gate(gate, (owner, key), pod)
         name = as_text(gate.get("name"))
         if name and name in names:
-            pod.report(_GATE_RULE, f"two scheduling gates are named `{name}`; delete one of them", At(gate, "name"))
+            pod.report(
+                _GATE_RULE, Sentence("two scheduling gates are named `{}`; delete one of them", name), At(gate, "name")
+            )
         names.add(name)
     if not is_empty(value) and (node_name := as_text(pod.spec.get("nodeName"))):
-        message = f"`nodeName` is `{node_name}`, but a pod with `schedulingGates` cannot have a node"
-        pod.report(_GATE_RULE, f"{message}; delete one of them", At(pod.spec, "nodeName"))
+        message = Sentence("`nodeName` is `{}`, but a pod with `schedulingGates` cannot have a node", node_name)
+        pod.report(_GATE_RULE, Sentence("{}; delete one of them", message), At(pod.spec, "nodeName"))
 
 
 _validate_labels_of_object = _requirements(_LABEL_OPERATORS, has_label_values=True)
@@ -336,12 +344,20 @@ def validate_container_resources(key: str, value: Node, owner: Fields, pod: Vali
             continue
         if name not in known:
             hint = did_you_mean(name, sorted(known)) or "; add it there"
-            pod.report(_CLAIM_RULE, f"`resourceClaims` of the pod has no `{name}`{hint}", At(claim, "name"))
+            pod.report(
+                _CLAIM_RULE, Sentence("`resourceClaims` of the pod has no `{}`{}", name, hint), At(claim, "name")
+            )
         if request and not is_dns_label(request):
-            pod.report(_CLAIM_RULE, f"`{request}` is not a valid request name; {DNS_LABEL}", At(claim, "request"))
+            pod.report(
+                _CLAIM_RULE, Sentence("`{}` is not a valid request name; {}", request, DNS_LABEL), At(claim, "request")
+            )
         # A claim without a request contains all its requests.
         if (name, request) in used or (name, "") in used or (not request and any(name == one for one, _ in used)):
-            pod.report(_CLAIM_RULE, f"the container uses claim `{name}` twice; delete one of them", At(claim, "name"))
+            pod.report(
+                _CLAIM_RULE,
+                Sentence("the container uses claim `{}` twice; delete one of them", name),
+                At(claim, "name"),
+            )
         used.add((name, request))
 
 
@@ -362,7 +378,9 @@ def _validate_requirements(value: Node, pod: Validation, defaulted: AbstractSet[
 def validate_overhead(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the overhead of the pod, which only a RuntimeClass can define."""
     if isinstance(value, dict) and pod.subject is POD and not as_text(pod.spec.get("runtimeClassName")):
-        pod.report("invalid-value", f"`{key}` requires a RuntimeClass that defines it; delete it", (owner, key))
+        pod.report(
+            "invalid-value", Sentence("`{}` requires a RuntimeClass that defines it; delete it", key), (owner, key)
+        )
     if isinstance(value, dict) and _validate_resource_list(value, pod) and not value.keys() & {"cpu", "memory"}:
         _report_hugepages_alone(value, pod)
 
@@ -377,11 +395,11 @@ def validate_quantity(key: str, value: Node, owner: Fields, pod: Validation) -> 
     milli = to_milli(value)
     if milli is None:
         if type(found) is str:
-            message = f"`{key}` is `{found}`, and must be {describe_quantities(key, value)}"
+            message = Sentence("`{}` is `{}`, and must be {}", key, found, describe_quantities(key, value))
             fix = suggest_quantity(At(owner, key), key)
             pod.report("invalid-quantity", message, At(owner, key), fix, quantity_evidence(key, found))
     elif milli < 0:
-        pod.report("negative-quantity", f"`{key}` must be at least 0, got `{found}`", At(owner, key))
+        pod.report("negative-quantity", Sentence("`{}` must be at least 0, got `{}`", key, found), At(owner, key))
 
 
 def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
@@ -400,28 +418,28 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
             _report_unknown_resource(name, resources, pod)
         elif resource_class is _EXTENDED and milli is not None and _is_fractional(value, milli):
             # A rendered object has `500m` where `0.5` was written, so the message shows no value.
-            message = f"`{name}` must be a whole number; a container gets whole devices"
+            message = Sentence("`{}` must be a whole number; a container gets whole devices", name)
             pod.report("fractional-device", message, At(resources, name), values=(name, str(value_of(value))))
         elif resource_class is _HUGEPAGES:
             has_hugepages = True
             size = to_milli(name[len(_HUGEPAGES_PREFIX) :])
             if size is None or size <= 0 or size % 1000:
-                message = f"`{name}` does not contain a page size; write it like `hugepages-2Mi`"
+                message = Sentence("`{}` does not contain a page size; write it like `hugepages-2Mi`", name)
                 pod.report(_HUGEPAGES_RULE, message, (resources, name))
             # Kubernetes rounds up to whole bytes.
             elif milli is not None and (-(-milli // 1000)) % (size // 1000):
-                message = f"`{name}` is `{value_of(value)}`, but must be a whole number of pages"
+                message = Sentence("`{}` is `{}`, but must be a whole number of pages", name, value_of(value))
                 pod.report(_HUGEPAGES_RULE, message, At(resources, name))
     return has_hugepages
 
 
 def _report_missing_limit(name: str, request: Node, resources: Fields, pod: Validation) -> None:
-    message = f"`{name}` has a request but no limit"
+    message = Sentence("`{}` has a request but no limit", name)
     limits = resources.get("limits")
     misspelled = _find_misspelled(name, as_mapping(limits), as_mapping(resources.get("requests")))
     if misspelled is not None:
         wrong, right = misspelled
-        message = f"{message}, because `{wrong.key}` is another resource; did you mean `{right}`?"
+        message = Sentence("{}, because `{}` is another resource; did you mean `{}`?", message, wrong.key, right)
         rename = FixStep("rename", wrong, right)
         pod.report("missing-resource-limit", message, wrong, ((rename,), True), meant=right)
         return
@@ -429,7 +447,7 @@ def _report_missing_limit(name: str, request: Node, resources: Fields, pod: Vali
         steps = suggest_entry(name, request, limits)
     else:
         steps = suggest_entry("limits", {name: request}, resources)
-    message = f"{message}, and cannot be overcommitted; set a limit equal to the request"
+    message = Sentence("{}, and cannot be overcommitted; set a limit equal to the request", message)
     pod.report("missing-resource-limit", message, (resources["requests"], name), (steps, True))
 
 
@@ -460,22 +478,22 @@ def _is_other_field(name: str, milli: int | None, resources: Fields, pod: Valida
     if not advice and (milli is not None or find_closest(name, [*_STANDARD]) or "gpu" in name.lower()):
         return False
     advice = advice or "remove it, or write an extended resource with its domain"
-    message = f"containers cannot request the resource `{name}`; {advice}"
+    message = Sentence("containers cannot request the resource `{}`; {}", name, advice)
     pod.report("unknown-resource", message, At(resources, name, is_key=True))
     return True
 
 
 def _report_unknown_resource(name: str, resources: Fields, pod: Validation) -> None:
-    message, place = f"containers cannot request the resource `{name}`", At(resources, name, is_key=True)
+    message, place = Sentence("containers cannot request the resource `{}`", name), At(resources, name, is_key=True)
     if "gpu" in name.lower() and "/" not in name and _GPU not in resources:
         rename = FixStep("rename", place, _GPU)
-        pod.report("unknown-resource", f"{message}{ask_for(_GPU)}", place, ((rename,), False), meant=_GPU)
+        pod.report("unknown-resource", Sentence("{}{}", message, ask_for(_GPU)), place, ((rename,), False), meant=_GPU)
         return
     known = [one for one in (*_STANDARD, "hugepages-2Mi", _GPU) if one not in resources]
     meant = find_closest(name, known)
     hint = ask_for(meant) or "; use a standard resource such as cpu, or an extended one with a domain"
     fix = suggest_rename(place, known, resources, takes_any_name)
-    pod.report("unknown-resource", f"{message}{hint}", place, fix, meant=meant)
+    pod.report("unknown-resource", Sentence("{}{}", message, hint), place, fix, meant=meant)
 
 
 def _is_fractional(value: Node, milli: int) -> bool:
@@ -501,14 +519,14 @@ def _validate_request(name: str, request: Node, limit: Node, resources: Fields, 
         return
     subject = f"the request for `{name}` is `{value_of(request)}`"
     if not is_native:
-        message = f"{subject}, but its limit is `{value_of(limit)}`; they must be equal"
+        message = Sentence("{}, but its limit is `{}`; they must be equal", subject, value_of(limit))
         if resource_class is _HUGEPAGES:
             pod.report(_HUGEPAGES_RULE, message, At(resources["requests"], name))
         else:
             # Unsafe: either of the two numbers may be the one that was meant.
             _report_request("gpu-request-limit-mismatch", message, At(resources["requests"], name), limit, pod)
     elif requested > limited:
-        message = f"{subject}, more than its limit `{value_of(limit)}`; lower the request"
+        message = Sentence("{}, more than its limit `{}`; lower the request", subject, value_of(limit))
         _report_request("request-exceeds-limit", message, At(resources["requests"], name), limit, pod)
 
 
@@ -534,21 +552,33 @@ def _check_pod_resources(resources: Fields, entry: Entry, pod: Validation) -> No
         subject = f"the pod limits `{name}` to `{value_of(node)}`"
         for container in pod.iter_containers("containers"):
             if dict(_iter_amounts(container, "limits")).get(name, 0) > limit:
-                pod.report(_POD_RULE, f"{subject}, less than the limit of a container; raise it", At(limits, name))
+                pod.report(
+                    _POD_RULE, Sentence("{}, less than the limit of a container; raise it", subject), At(limits, name)
+                )
         # Without a request of its own, the pod requests what its containers request together.
         if name not in requests and _sum_requests(name, pod) > limit:
-            pod.report(_POD_RULE, f"{subject}, less than its containers request together; raise it", At(limits, name))
+            pod.report(
+                _POD_RULE,
+                Sentence("{}, less than its containers request together; raise it", subject),
+                At(limits, name),
+            )
     for name, node in requests.items():
         _validate_pod_resource_name(name, requests, pod)
         requested = to_milli(node)
         if requested is not None and _sum_requests(name, pod) > requested:
-            message = f"the pod's request for `{name}` is `{value_of(node)}`, less than its containers together"
-            pod.report(_POD_RULE, f"{message}; raise it", At(requests, name))
+            message = Sentence(
+                "the pod's request for `{}` is `{}`, less than its containers together", name, value_of(node)
+            )
+            pod.report(_POD_RULE, Sentence("{}; raise it", message), At(requests, name))
 
 
 def _validate_pod_resource_name(name: str, resources: Fields, pod: Validation) -> None:
     if name not in ("cpu", "memory") and not name.startswith(_HUGEPAGES_PREFIX):
-        pod.report("unknown-resource", f"`{name}` cannot be set for the pod; move it to containers", (resources, name))
+        pod.report(
+            "unknown-resource",
+            Sentence("`{}` cannot be set for the pod; move it to containers", name),
+            (resources, name),
+        )
 
 
 def _sum_requests(name: str, pod: Validation) -> int:
@@ -586,7 +616,9 @@ def validate_resource_claims(key: str, value: Node, owner: Fields, pod: Validati
         _check_resource_claim(claim, (owner, key), pod)
         name = as_text(claim.get("name"))
         if name and name in names:
-            pod.report(_CLAIM_RULE, f"two resource claims are named `{name}`; rename one of them", At(claim, "name"))
+            pod.report(
+                _CLAIM_RULE, Sentence("two resource claims are named `{}`; rename one of them", name), At(claim, "name")
+            )
         names.add(name)
         given = list_set_keys(claim, ("resourceClaimName", "resourceClaimTemplateName"))
         if len(given) != 1:

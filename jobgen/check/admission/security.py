@@ -25,6 +25,7 @@ from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 _PROFILE_TYPES = ("RuntimeDefault", "Unconfined", "Localhost")
 _CONFLICT_RULE = "conflicting-security-context"
@@ -62,7 +63,7 @@ def _check_profile(profile: Fields, entry: Entry, pod: Validation) -> None:
         if profile_type in _PROFILE_TYPES and is_set(path):
             pod.report(
                 _PROFILE_RULE,
-                f"`localhostProfile` requires type `Localhost`, got `{profile_type}`",
+                Sentence("`localhostProfile` requires type `Localhost`, got `{}`", profile_type),
                 At(profile, "localhostProfile"),
             )
     elif not is_set(path) or (entry[1] == "appArmorProfile" and value_of(path) == ""):
@@ -72,13 +73,13 @@ def _check_profile(profile: Fields, entry: Entry, pod: Validation) -> None:
     elif type(found := value_of(path)) is str and found != found.strip():
         pod.report(
             _PROFILE_RULE,
-            f"the profile `{found}` starts or ends with whitespace; delete it",
+            Sentence("the profile `{}` starts or ends with whitespace; delete it", found),
             At(profile, "localhostProfile"),
         )
     elif type(found) is str and len(found) > 4095:
         pod.report(
             _PROFILE_RULE,
-            f"`localhostProfile` must have at most 4095 characters, got {len(found)}",
+            Sentence("`localhostProfile` must have at most 4095 characters, got {}", len(found)),
             At(profile, "localhostProfile"),
         )
 
@@ -90,10 +91,12 @@ def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> 
         if not name:
             pod.report_missing("a sysctl", item, "name", (owner, key))
         elif not is_sysctl_name(name):
-            message = f"`{name}` is not a valid sysctl name; use `a-z`, `0-9`, `-`, `_` in parts separated by"
-            pod.report(_SYSCTL_RULE, f"{message} `.` or `/`", At(item, "name"))
+            message = Sentence(
+                "`{}` is not a valid sysctl name; use `a-z`, `0-9`, `-`, `_` in parts separated by", name
+            )
+            pod.report(_SYSCTL_RULE, Sentence("{} `.` or `/`", message), At(item, "name"))
         elif name in names:
-            pod.report(_SYSCTL_RULE, f"`{name}` is set twice; delete one of them", At(item, "name"))
+            pod.report(_SYSCTL_RULE, Sentence("`{}` is set twice; delete one of them", name), At(item, "name"))
         else:
             # The first separator decides which of `.` and `/` separates the parts.
             has_slashes = name.find("/") != -1 and (name.find(".") == -1 or name.find("/") < name.find("."))
@@ -102,7 +105,7 @@ def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> 
             for flag, is_namespaced in (("hostNetwork", dotted.startswith("net.")), ("hostIPC", is_ipc)):
                 # A pod in a namespace of the host cannot set a sysctl of that namespace.
                 if is_namespaced and pod.is_true(flag):
-                    message = f"`{name}` cannot be set if `{flag}` is true; delete one of them"
+                    message = Sentence("`{}` cannot be set if `{}` is true; delete one of them", name, flag)
                     pod.report(_SYSCTL_RULE, message, At(item, "name"))
         names.add(name)
 
@@ -118,10 +121,12 @@ def _validate_escalation(key: str, value: Node, owner: Fields, pod: Validation) 
         return
     conflict = "`allowPrivilegeEscalation` cannot be false if"
     if value_of(owner.get("privileged")) is True:
-        pod.report(_CONFLICT_RULE, f"{conflict} `privileged` is true; delete one of them", At(owner, key))
+        pod.report(_CONFLICT_RULE, Sentence("{} `privileged` is true; delete one of them", conflict), At(owner, key))
     for name, node in iter_texts(get_path(owner, "capabilities", "add")):
         if name == "CAP_SYS_ADMIN":
-            pod.report(_CONFLICT_RULE, f"{conflict} the capability `{name}` is added; delete one of them", node)
+            pod.report(
+                _CONFLICT_RULE, Sentence("{} the capability `{}` is added; delete one of them", conflict, name), node
+            )
 
 
 def _is_windows_user(name: str) -> bool:
@@ -136,7 +141,7 @@ def _validate_credential_spec(key: str, value: Node, owner: Fields, pod: Validat
     found = value_of(value)
     if type(found) is str and not 0 < len(found.encode(errors="replace")) <= _MAX_CREDENTIAL_BYTES:
         size = len(found.encode(errors="replace"))
-        message = f"`{key}` has `{size}` bytes, but must have 1 to {_MAX_CREDENTIAL_BYTES}"
+        message = Sentence("`{}` has `{}` bytes, but must have 1 to {}", key, size, _MAX_CREDENTIAL_BYTES)
         pod.report(_WINDOWS_RULE, message, At(owner, key))
 
 
@@ -147,9 +152,11 @@ def _validate_host_process(key: str, value: Node, owner: Fields, pod: Validation
     in_pod = _get_host_process(pod.spec)
     in_containers = [_get_host_process(one) for one in pod.iter_containers("containers", "initContainers")]
     if not all(in_pod if one is None else one for one in in_containers) or in_pod is False:
-        pod.report(_WINDOWS_RULE, f"`{key}` must be true for all containers of the pod or for none", At(owner, key))
+        pod.report(
+            _WINDOWS_RULE, Sentence("`{}` must be true for all containers of the pod or for none", key), At(owner, key)
+        )
     if not pod.is_true("hostNetwork"):
-        pod.report(_WINDOWS_RULE, f"`{key}` requires `hostNetwork: true` in the pod spec", At(owner, key))
+        pod.report(_WINDOWS_RULE, Sentence("`{}` requires `hostNetwork: true` in the pod spec", key), At(owner, key))
 
 
 def _get_host_process(owner: Fields) -> bool | None:
@@ -170,12 +177,12 @@ def validate_host_users(key: str, value: Node, owner: Fields, pod: Validation) -
         return
     for flag in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.is_true(flag):
-            message = f"`{flag}` cannot be true if `hostUsers` is false; delete one of them"
+            message = Sentence("`{}` cannot be true if `hostUsers` is false; delete one of them", flag)
             pod.report(_CONFLICT_RULE, message, At(pod.spec, flag))
     for container in pod.iter_containers("containers", "initContainers"):
         devices = container.get("volumeDevices")
         if isinstance(devices, list) and devices:
-            message = "`volumeDevices` cannot be set with `hostUsers: false`; delete one of them"
+            message = Sentence("`volumeDevices` cannot be set with `hostUsers: false`; delete one of them")
             pod.report(_CONFLICT_RULE, message, At(container, "volumeDevices"))
 
 
@@ -193,7 +200,11 @@ def _check_os(system: Fields, entry: Entry, pod: Validation) -> None:
         for fields, owner in (*contexts, (_LINUX_POD if name == "windows" else frozenset(), pod.spec)):
             for field, value in owner.items():
                 if field in fields and is_set(value) and not (field in _FLAGS and not value_of(value)):
-                    pod.report(_WINDOWS_RULE, f"`{field}` cannot be set with `os: {name}`; delete it", (owner, field))
+                    pod.report(
+                        _WINDOWS_RULE,
+                        Sentence("`{}` cannot be set with `os: {}`; delete it", field, name),
+                        (owner, field),
+                    )
 
 
 _validate_profile = mapping({}, _check_profile)

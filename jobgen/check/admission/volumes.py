@@ -46,6 +46,7 @@ from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 
 _MOUNT_RULE = "conflicting-mount"
 _PATH_RULE = "invalid-volume-path"
@@ -61,7 +62,7 @@ def _validate_mode(key: str, value: Node, owner: Fields, run: Validation) -> Non
     found = value_of(value)
     if type(found) is not int or 0 <= found <= _MOST_MODE:
         return
-    message = f"`{key}` must be between 0 and {_MOST_MODE}, got `{found}`"
+    message = Sentence("`{}` must be between 0 and {}, got `{}`", key, _MOST_MODE, found)
     if _OCTAL.fullmatch(str(found)):
         message += f", which is decimal; write `0{found}`, or `{int(str(found), 8)}` in JSON"
     run.report("out-of-range", message, At(owner, key))
@@ -89,9 +90,9 @@ def validate_local_path(key: str, value: Node, owner: Fields, pod: Validation) -
     """Validate a path inside a directory: relative, and without `..` steps."""
     path = as_text(value)
     if path.startswith("/"):
-        pod.report(_PATH_RULE, f"`{key}` must be a relative path, got `{path}`", At(owner, key))
+        pod.report(_PATH_RULE, Sentence("`{}` must be a relative path, got `{}`", key, path), At(owner, key))
     if has_backsteps(path):
-        pod.report(_PATH_RULE, f"`{key}` is `{path}`, but must not contain `..`", At(owner, key))
+        pod.report(_PATH_RULE, Sentence("`{}` is `{}`, but must not contain `..`", key, path), At(owner, key))
 
 
 def validate_unreserved_local_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -99,7 +100,7 @@ def validate_unreserved_local_path(key: str, value: Node, owner: Fields, pod: Va
     validate_local_path(key, value, owner, pod)
     path = as_text(value)
     if path.startswith("..") and not has_backsteps(path):
-        pod.report(_PATH_RULE, f"`{key}` is `{path}`, but must not start with `..`", At(owner, key))
+        pod.report(_PATH_RULE, Sentence("`{}` is `{}`, but must not start with `..`", key, path), At(owner, key))
 
 
 def validate_volume_mounts(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -116,7 +117,7 @@ def validate_volume_mounts(key: str, value: Node, owner: Fields, pod: Validation
                 pod.report_missing("a mount", mount, "mountPath", (owner, key))
             elif type(path) is str:
                 if path in paths:
-                    message = f"two mounts of the container have the path `{path}`; change one of them"
+                    message = Sentence("two mounts of the container have the path `{}`; change one of them", path)
                     pod.report("duplicate-mount-path", message, At(mount, "mountPath"))
                 elif path[0] not in "/\\$" and path[1:2] != ":":
                     _report_relative(path, At(mount, "mountPath"), pod)
@@ -127,8 +128,10 @@ def validate_volume_mounts(key: str, value: Node, owner: Fields, pod: Validation
 
 def _report_relative(path: str, place: At, pod: Validation) -> None:
     """Warn about a path of a mount that the kubelet takes for one below the root."""
-    message = f"`mountPath` is `{path}`, and the kubelet mounts the volume at `/{path}`, not in the working directory"
-    problem = Problem(_PATH_RULE, f"{message}; write the whole path", place, category=pod.subject.category)
+    message = Sentence(
+        "`mountPath` is `{}`, and the kubelet mounts the volume at `/{}`, not in the working directory", path, path
+    )
+    problem = Problem(_PATH_RULE, Sentence("{}; write the whole path", message), place, category=pod.subject.category)
     pod.problems.append(problem._replace(severity=Severity.WARNING))
 
 
@@ -148,13 +151,13 @@ def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -
         if key in mount:
             validate_local_path(key, mount[key], mount, pod)
     if as_text(mount.get("subPathExpr")) and as_text(mount.get("subPath")):
-        message = "`subPath` and `subPathExpr` are mutually exclusive; delete one of them"
+        message = Sentence("`subPath` and `subPathExpr` are mutually exclusive; delete one of them")
         pod.report(_MOUNT_RULE, message, At(mount, "subPathExpr"))
     propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
     _validate_propagation_mode("mountPropagation", propagation, mount, pod)
     is_privileged = value_of(get_path(container, "securityContext", "privileged")) is True
     if value_of(propagation) == "Bidirectional" and not is_privileged:
-        message = "`mountPropagation` is `Bidirectional`, which requires a privileged container"
+        message = Sentence("`mountPropagation` is `Bidirectional`, which requires a privileged container")
         pod.report(_MOUNT_RULE, message, At(mount, "mountPropagation"))
     if not is_on("RecursiveReadOnlyMounts", pod.release):
         # The API server drops it.
@@ -164,12 +167,13 @@ def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -
         if value_of(mount.get("readOnly")) is not True:
             pod.report(
                 _MOUNT_RULE,
-                f"`recursiveReadOnly` is `{mode}`, which requires `readOnly` to be true",
+                Sentence("`recursiveReadOnly` is `{}`, which requires `readOnly` to be true", mode),
                 At(mount, "recursiveReadOnly"),
             )
         if as_text(propagation) not in ("", "None"):
-            message = (
-                f"`recursiveReadOnly` is `{mode}`, which cannot be combined with `mountPropagation`; delete one of them"
+            message = Sentence(
+                "`recursiveReadOnly` is `{}`, which cannot be combined with `mountPropagation`; delete one of them",
+                mode,
             )
             pod.report(_MOUNT_RULE, message, At(mount, "recursiveReadOnly"))
 
@@ -187,21 +191,25 @@ def validate_volume_devices(key: str, value: Node, owner: Fields, pod: Validatio
         volume = pod.volumes.get(name, {})
         if volume and not any(is_set(volume.get(source)) for source in ("persistentVolumeClaim", "ephemeral")):
             pod.report(
-                _MOUNT_RULE, f"volume `{name}` cannot be a device; use a volume that is a claim", At(device, "name")
+                _MOUNT_RULE,
+                Sentence("volume `{}` cannot be a device; use a volume that is a claim", name),
+                At(device, "name"),
             )
         _validate_unique("name", device, names, pod)
         path = as_text(device.get("devicePath"))
         if not path:
             pod.report_missing("a device", device, "devicePath", (owner, key))
         elif has_backsteps(path):
-            pod.report(_PATH_RULE, f"`devicePath` is `{path}`, but must not contain `..`", At(device, "devicePath"))
+            pod.report(
+                _PATH_RULE, Sentence("`devicePath` is `{}`, but must not contain `..`", path), At(device, "devicePath")
+            )
         _validate_unique("devicePath", device, paths, pod)
 
 
 def _validate_unique(field: str, device: Fields, used: set[str], pod: Validation) -> None:
     found = as_text(device.get(field))
     if found in used:
-        message = f"`{found}` is already a mount or a device of the container; change one of them"
+        message = Sentence("`{}` is already a mount or a device of the container; change one of them", found)
         pod.report(_MOUNT_RULE, message, At(device, field))
     elif found:
         used.add(found)
@@ -222,11 +230,15 @@ def validate_volumes(key: str, value: Node, owner: Fields, pod: Validation) -> N
         elif type(name) is str:
             if not is_dns_label(name):
                 pod.report(
-                    "invalid-volume-name", f"`{name}` is not a valid volume name; {DNS_LABEL}", At(volume, "name")
+                    "invalid-volume-name",
+                    Sentence("`{}` is not a valid volume name; {}", name, DNS_LABEL),
+                    At(volume, "name"),
                 )
             if name in names:
                 pod.report(
-                    "duplicate-volume", f"two volumes are named `{name}`; rename one of them", At(volume, "name")
+                    "duplicate-volume",
+                    Sentence("two volumes are named `{}`; rename one of them", name),
+                    At(volume, "name"),
                 )
             names.add(name)
         _validate_volume_source(volume, pod)
@@ -243,7 +255,7 @@ def _validate_volume_source(volume: Fields, pod: Validation) -> None:
             continue
         if first:
             name = as_text(volume.get("name"))
-            message = f"volume `{name}` has two sources, `{first}` and `{source_type}`; keep one of them"
+            message = Sentence("volume `{}` has two sources, `{}` and `{}`; keep one of them", name, first, source_type)
             pod.report("conflicting-volume-source", message, (volume, source_type))
         else:
             validate(source_type, source, volume, pod)
@@ -253,13 +265,15 @@ def _validate_volume_source(volume: Fields, pod: Validation) -> None:
 def _validate_ephemeral_claim_name(name: str, volume: Fields, pod: Validation) -> None:
     claim_name = f"{pod.name}-{name}"
     if is_dns_label(name) and not is_dns_subdomain(claim_name):
-        message = f"`{claim_name}`, the claim of this volume, is not a valid object name; {DNS_SUBDOMAIN}"
+        message = Sentence("`{}`, the claim of this volume, is not a valid object name; {}", claim_name, DNS_SUBDOMAIN)
         pod.report("invalid-volume-name", message, At(volume, "name"))
     for other in pod.volumes.values():
         claim = other.get("persistentVolumeClaim")
         claim_name = as_text(claim.get("claimName")) if isinstance(claim, dict) else ""
         if isinstance(claim, dict) and claim_name.endswith(f"-{name}") and pod.has_name(claim_name[: -len(name) - 1]):
-            message = f"`{claim_name}` is the claim of the ephemeral volume `{name}`; mount that volume instead"
+            message = Sentence(
+                "`{}` is the claim of the ephemeral volume `{}`; mount that volume instead", claim_name, name
+            )
             pod.report(_SOURCE_RULE, message, At(claim, "claimName"))
 
 
@@ -276,13 +290,15 @@ def _check_projections(value: Fields, entry: Entry, pod: Validation) -> None:
     for projection in list_mappings(value.get("sources")):
         given = list_set_keys(projection, _PROJECTIONS)
         if len(given) > 1:
-            message = f"a projection has {len(given)} sources: {join_names(given, 'and')}; keep one of them"
+            message = Sentence(
+                "a projection has {} sources: {}; keep one of them", len(given), join_names(given, "and")
+            )
             pod.report("conflicting-volume-source", message, (projection, given[-1]))
         for source in (projection[name] for name in given):
             for item in list_mappings(get_path(source, "items")):
                 path = as_text(item.get("path"))
                 if path and path in paths:
-                    message = f"two items of the volume write `{path}`; change one of them"
+                    message = Sentence("two items of the volume write `{}`; change one of them", path)
                     pod.report(_SOURCE_RULE, message, At(item, "path"))
                 paths.add(path)
 
@@ -295,7 +311,7 @@ def _check_claim_template(template: Fields, entry: Entry, pod: Validation) -> No
 def _check_claim_metadata(metadata: Fields, entry: Entry, pod: Validation) -> None:
     for name, part in metadata.items():
         if name not in ("labels", "annotations") and not is_empty(part):
-            message = f"`{name}` cannot be set in the template of a claim; only labels and annotations can"
+            message = Sentence("`{}` cannot be set in the template of a claim; only labels and annotations can", name)
             pod.report(_SOURCE_RULE, message, (metadata, name))
 
 
@@ -305,7 +321,7 @@ def _check_claim_spec(claim: Fields, entry: Entry, pod: Validation) -> None:
         pod.report_missing("a volume claim", {}, _STORAGE, _find_deepest(claim, _STORAGE.split("."), entry))
     elif (milli := to_milli(storage)) is not None and milli <= 0:
         place = find_at(claim, *_STORAGE.split("."))
-        pod.report(_SOURCE_RULE, f"`storage` must be more than 0, got `{value_of(storage)}`", place)
+        pod.report(_SOURCE_RULE, Sentence("`storage` must be more than 0, got `{}`", value_of(storage)), place)
     source, reference = claim.get("dataSource"), claim.get("dataSourceRef")
     if not isinstance(source, dict) or not isinstance(reference, dict):
         return
@@ -339,7 +355,7 @@ def validate_access_modes(key: str, value: Node, owner: Fields, pod: Validation)
 def _check_data_source(source: Fields, entry: Entry, pod: Validation) -> None:
     kind = as_text(source.get("kind"))
     if kind not in ("", "PersistentVolumeClaim") and not as_text(source.get("apiGroup")):
-        message = f"`{kind}` requires `apiGroup`; without it only `PersistentVolumeClaim` is valid"
+        message = Sentence("`{}` requires `apiGroup`; without it only `PersistentVolumeClaim` is valid", kind)
         pod.report(_SOURCE_RULE, message, At(source, "kind"))
 
 
@@ -351,7 +367,7 @@ def _validate_flex_options(key: str, value: Node, owner: Fields, pod: Validation
     for option in as_mapping(value):
         domain = f".{option.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
-            message = f"option `{option}` has a domain that is reserved for Kubernetes; use another"
+            message = Sentence("option `{}` has a domain that is reserved for Kubernetes; use another", option)
             pod.report(_SOURCE_RULE, message, (value, option))
 
 
@@ -360,11 +376,13 @@ def _validate_iscsi(key: str, value: Node, owner: Fields, pod: Validation) -> No
         return
     chap = [name for name in ("chapAuthDiscovery", "chapAuthSession") if value_of(value.get(name)) is True]
     if chap and not is_set(value.get("secretRef")):
-        pod.report(_SOURCE_RULE, f"`{chap[0]}` requires `secretRef`; set it", At(value, chap[0]))
+        pod.report(_SOURCE_RULE, Sentence("`{}` requires `secretRef`; set it", chap[0]), At(value, chap[0]))
     named = owner if pod.subject is POD else pod.metadata
     interface = f"{as_text(named.get('name'))}:{as_text(value.get('targetPortal'))}"
     if is_set(value.get("initiatorName")) and len(interface) > 64:
-        message = f"`{interface}` must have at most 64 characters with `initiatorName`; shorten the volume's name"
+        message = Sentence(
+            "`{}` must have at most 64 characters with `initiatorName`; shorten the volume's name", interface
+        )
         pod.report(_SOURCE_RULE, message, At(named, "name") if "name" in named else (owner, key))
 
 
@@ -382,15 +400,19 @@ def _check_flocker(value: Fields, entry: Entry, pod: Validation) -> None:
     if bool(name) == bool(uuid):
         pod.report(_SOURCE_RULE, "`flocker` requires exactly one of `datasetName` and `datasetUUID`", entry)
     if "/" in name:
-        pod.report(_SOURCE_RULE, f"`datasetName` is `{name}`, but must not contain `/`", At(value, "datasetName"))
+        pod.report(
+            _SOURCE_RULE, Sentence("`datasetName` is `{}`, but must not contain `/`", name), At(value, "datasetName")
+        )
 
 
 def _check_quobyte(value: Fields, entry: Entry, pod: Validation) -> None:
     registry, tenant = as_text(value.get("registry")), as_text(value.get("tenant"))
     if registry and len(tenant) > 64:
-        pod.report(_SOURCE_RULE, f"`tenant` must have at most 64 characters, got {len(tenant)}", At(value, "tenant"))
+        pod.report(
+            _SOURCE_RULE, Sentence("`tenant` must have at most 64 characters, got {}", len(tenant)), At(value, "tenant")
+        )
     elif registry and not all(re.fullmatch(r"(\[[^][]*\]|[^][:]*):[^][:]*", pair) for pair in registry.split(",")):
-        message = f"`registry` is `{registry}`, but must be a comma-separated list of `host:port`"
+        message = Sentence("`registry` is `{}`, but must be a comma-separated list of `host:port`", registry)
         pod.report(_SOURCE_RULE, message, At(value, "registry"))
 
 
@@ -399,7 +421,7 @@ def _check_azure_disk(value: Fields, entry: Entry, pod: Validation) -> None:
     prefix = "/subscriptions/" if as_text(value.get("kind")) == "Managed" else "https://"
     uri = as_text(value.get("diskURI"))
     if uri and not uri.startswith(prefix):
-        message = f"`diskURI` is `{uri}`, but must start with `{prefix}` for this kind of disk"
+        message = Sentence("`diskURI` is `{}`, but must start with `{}` for this kind of disk", uri, prefix)
         pod.report(_SOURCE_RULE, message, At(value, "diskURI"))
 
 

@@ -9,6 +9,7 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list
 from jobgen.rendering.locate import locate
@@ -43,11 +44,15 @@ def _find_problem(obj: Any) -> Problem | None:
     """Find an item of the state that is not applied."""
     kind = str(value_of(obj.get("kind")) or "") if isinstance(obj, dict) else ""
     if kind.endswith("List") and obj.get("items"):
-        message = f"the objects in this `{kind}` are not read; write the objects as the items of one List"
+        message = Sentence("the objects in this `{}` are not read; write the objects as the items of one List", kind)
         return Problem("unread-file", message, obj.get("kind"), category="meta")
     hard = as_mapping(as_mapping(obj.get("spec")).get("hard")) if kind == "ResourceQuota" else {}
     wrong = next((key for key, value in hard.items() if to_milli(value) is None), None)
     if wrong is None:
         return None
-    message = f"`{wrong}` is `{value_of(hard[wrong])}`, which is not a quantity, so the quota does not limit it"
-    return Problem("unread-file", f"{message}; write an amount such as `8` or `16Gi`", hard[wrong], category="meta")
+    message = Sentence(
+        "`{}` is `{}`, which is not a quantity, so the quota does not limit it", wrong, value_of(hard[wrong])
+    )
+    return Problem(
+        "unread-file", Sentence("{}; write an amount such as `8` or `16Gi`", message), hard[wrong], category="meta"
+    )

@@ -14,6 +14,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place, find_at
+from jobgen.model.sentence import Sentence
 
 OPERATOR = "appwrapper"
 
@@ -44,11 +45,11 @@ def _check_components(manifest: Manifest) -> Violations:
             and not any(as_text(metadata.get(key)) for key in ("name", "generateName"))
         ):
             place = find_at(component.object, "metadata", is_key=True) or At(component.object, "kind")
-            yield Violation(place, f"the {identity[1]} has no `metadata.name`; set it")
+            yield Violation(place, Sentence("the {} has no `metadata.name`; set it", identity[1]))
         namespace = as_text(metadata.get("namespace"))
         if namespace and manifest.namespace and namespace != manifest.namespace:
-            message = f"the namespace `{namespace}` differs from the AppWrapper's, `{manifest.namespace}`"
-            yield Violation(At(metadata, "namespace"), f"{message}; remove it")
+            message = Sentence("the namespace `{}` differs from the AppWrapper's, `{}`", namespace, manifest.namespace)
+            yield Violation(At(metadata, "namespace"), Sentence("{}; remove it", message))
         yield from _check_pod_sets(component)
     count = sum(max(len(item.declared), len(list(find_wrapped_pods(item.object)))) for item in components)
     key = find_at(manifest.spec, "components", is_key=True)
@@ -56,7 +57,7 @@ def _check_components(manifest: Manifest) -> Violations:
     if components and not count:
         yield Violation(key, "no component has pods that AppWrapper finds; declare them with `podSets` and a `path`")
     elif count > 8:
-        yield Violation(key, f"the components have {count} pod templates; use at most 8")
+        yield Violation(key, Sentence("the components have {} pod templates; use at most 8", count))
 
 
 def _check_pod_sets(component: _Component) -> Violations:
@@ -67,10 +68,12 @@ def _check_pod_sets(component: _Component) -> Violations:
         path = as_text(pod_set.get("path"))
         place = find_at(pod_set, "path") or At(component.data["podSets"], index)
         if path in seen:
-            yield Violation(place, f"two pod sets have the path `{path}`; remove one of them")
+            yield Violation(place, Sentence("two pod sets have the path `{}`; remove one of them", path))
             invalid = True
         elif not isinstance(as_mapping(follow_path(component.object, path)).get("spec"), dict):
-            yield Violation(place, f"`{path}` leads to no pod template; write a path such as `template.spec.template`")
+            yield Violation(
+                place, Sentence("`{}` leads to no pod template; write a path such as `template.spec.template`", path)
+            )
             invalid = True
         seen.add(path)
     if component.declared and not invalid:
@@ -82,19 +85,23 @@ def _compare_pod_sets(component: _Component) -> Violations:
     declared = {as_text(pod_set.get("path")): pod_set for _, pod_set in component.declared}
     kind, key = as_text(component.object.get("kind")), At(component.data, "podSets", is_key=True)
     if inferred and len(inferred) != len(declared):
-        message = f"`podSets` has {len(declared)} items, but the {kind} has {len(inferred)} pod templates"
-        yield Violation(key, f"{message}; remove `podSets`, or list all")
+        message = Sentence(
+            "`podSets` has {} items, but the {} has {} pod templates", len(declared), kind, len(inferred)
+        )
+        yield Violation(key, Sentence("{}; remove `podSets`, or list all", message))
         return
     for path, replicas, _ in inferred:
         if path not in declared:
-            yield Violation(key, f"`podSets` does not list `{path}` of the {kind}; add it, or remove `podSets`")
+            yield Violation(
+                key, Sentence("`podSets` does not list `{}` of the {}; add it, or remove `podSets`", path, kind)
+            )
             continue
         given = as_integer(declared[path].get("replicas"))
         found = 1 if given is None else given
         if found != replicas:
-            message = f"`replicas` of `{path}` is `{found}`, but the {kind} has {replicas} pods"
+            message = Sentence("`replicas` of `{}` is `{}`, but the {} has {} pods", path, found, kind, replicas)
             place: Place = find_at(declared[path], "replicas") or declared[path]
-            yield Violation(place, f"{message}; use the same number")
+            yield Violation(place, Sentence("{}; use the same number", message))
 
 
 CHECKS: Checks = {"AppWrapper": (Check(REJECTED, _check_components),)}

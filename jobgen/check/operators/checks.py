@@ -17,6 +17,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, DerivedList, Place, Places, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, suggest_value
 from jobgen.spec.kinds import VersionRange, parse_version
 
@@ -122,11 +123,15 @@ def require_gate(manifest: Manifest, gate: str, what: str, place: Place) -> Viol
     if is_gate_on(manifest, gate):
         return
     if manifest.cluster.feature_gates is None:
-        message = f"{what} requires the feature gate `{gate}`, which is off by default; if it is on, declare it in"
-        yield Violation(place, f"{message} `cluster.featureGates`")
+        message = Sentence(
+            "{} requires the feature gate `{}`, which is off by default; if it is on, declare it in", what, gate
+        )
+        yield Violation(place, Sentence("{} `cluster.featureGates`", message))
     else:
-        message = f"{what} requires the feature gate `{gate}`, which `cluster.featureGates` does not list; remove it"
-        yield Violation(place, f"{message}, or turn the gate on", severity=ERROR)
+        message = Sentence(
+            "{} requires the feature gate `{}`, which `cluster.featureGates` does not list; remove it", what, gate
+        )
+        yield Violation(place, Sentence("{}, or turn the gate on", message), severity=ERROR)
 
 
 def check_gate(gate: str, *path: str, value: str = "") -> FindViolations:
@@ -194,7 +199,7 @@ def not_one_of(
     wanted = [meant[found]] if found in meant else known
     hint = f"; did you mean `{meant[found]}`?" if found in meant else did_you_mean(found, known)
     place = At(holder, key)
-    message = f"`{name or key}` is `{found}`, but must be {join_names(known, 'or')}{hint}"
+    message = Sentence("`{}` is `{}`, but must be {}{}", name or key, found, join_names(known, "or"), hint)
     fix_steps, safe = suggest_value(place, wanted)
     yield Violation(place, message, fix_steps=fix_steps, safe=safe)
 
@@ -221,7 +226,7 @@ def check_job(
     release = parse_release(manifest.cluster.kubernetes)
     for problem in (*validate_object_metadata(job["metadata"]), *validate_object(job, release)):
         place = find_written(manifest, problem.node, parent)
-        message = f"the API server rejects {what}: {problem.sentence}"
+        message = Sentence("the API server rejects {}: {}", what, problem.sentence)
         yield Violation(place, message, fix_steps=problem.fix_steps, safe=problem.safe, evidence=problem.values)
 
 
@@ -241,7 +246,7 @@ def check_schedule(manifest: Manifest) -> Violations:
 
     node = manifest.spec.get("schedule")
     if isinstance(value_of(node), str) and (error := find_schedule_error(as_text(node))):
-        yield Violation(At(manifest.spec, "schedule"), f"`schedule` is `{as_text(node)}`{error}")
+        yield Violation(At(manifest.spec, "schedule"), Sentence("`schedule` is `{}`{}", as_text(node), error))
 
 
 def check_time_zone(manifest: Manifest) -> Violations:
@@ -253,7 +258,7 @@ def check_time_zone(manifest: Manifest) -> Violations:
     if isinstance(found, str) and not is_time_zone(found):
         yield Violation(
             At(manifest.spec, "timeZone"),
-            f"`{found}` is not a time zone; write a name from the IANA database, such as `Europe/Berlin`",
+            Sentence("`{}` is not a time zone; write a name from the IANA database, such as `Europe/Berlin`", found),
         )
 
 

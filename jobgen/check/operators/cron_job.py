@@ -11,6 +11,7 @@ from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, with_value
 from jobgen.model.place import At, Derived, identify
+from jobgen.model.sentence import Sentence
 
 OPERATOR = "kubernetes"
 
@@ -29,7 +30,7 @@ def _check_jobs(manifest: Manifest) -> Violations:
     metadata = Derived({**copied, "name": with_value(name_place(manifest).node, f"{name}{_TIME}")}, own)
     job: dict[str, Node] = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template.get("spec")}
     for problem in (*validate_object_metadata(metadata), *validate_object(job, release)):
-        message = f"the API server rejects its Jobs: {problem.sentence}"
+        message = Sentence("the API server rejects its Jobs: {}", problem.sentence)
         is_name = identify(problem.node) == identify(At(metadata, "name"))
         place = name_place(manifest) if is_name else problem.node
         yield Violation(place, message, evidence=problem.evidence)
@@ -48,7 +49,7 @@ def _check_date(manifest: Manifest) -> Violations:
     if all(days) and all(0 < month <= 12 for month in months) and min(days) > max(_DAYS[month - 1] for month in months):
         yield Violation(
             At(manifest.spec, "schedule"),
-            f"no month of the schedule has a day {min(days)}, so the CronJob never runs; use another day",
+            Sentence("no month of the schedule has a day {}, so the CronJob never runs; use another day", min(days)),
         )
 
 

@@ -13,6 +13,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 OPERATOR = "gateway-api"
 
@@ -59,20 +60,24 @@ def _check_filters(manifest: Manifest) -> Violations:
             field = _FILTERS[kind]
             other = next((name for name in _FILTERS.values() if name in each and name != field), "")
             if other:
-                message = f"a filter of type `{kind}` cannot have `{other}`; write `{field}`, or another type"
+                message = Sentence(
+                    "a filter of type `{}` cannot have `{}`; write `{}`, or another type", kind, other, field
+                )
                 yield Violation(At(each, other, is_key=True), message)
             elif value_of(each.get(field)) is None:
-                yield Violation(At(each, "type"), f"a filter of type `{kind}` needs `{field}`; add it")
+                yield Violation(At(each, "type"), Sentence("a filter of type `{}` needs `{}`; add it", kind, field))
         repeated = next((kind for kind in _ONCE if types.count(kind) > 1), "")
         if repeated:
             last = [each for kind, each in zip(types, filters, strict=True) if kind == repeated][-1]
-            yield Violation(At(last, "type"), f"the filter `{repeated}` cannot be repeated in a rule; join the two")
+            yield Violation(
+                At(last, "type"), Sentence("the filter `{}` cannot be repeated in a rule; join the two", repeated)
+            )
         if "RequestRedirect" in types and "URLRewrite" in types:
             yield Violation(
                 At(rule, "filters", is_key=True), "a rule cannot have `RequestRedirect` and `URLRewrite`; keep one"
             )
         if "RequestRedirect" in types and as_list(rule.get("backendRefs")):
-            message = "a rule with the filter `RequestRedirect` cannot have `backendRefs`; remove one of them"
+            message = Sentence("a rule with the filter `RequestRedirect` cannot have `backendRefs`; remove one of them")
             yield Violation(At(rule, "backendRefs", is_key=True), message)
 
 
@@ -87,9 +92,11 @@ def _check_paths(manifest: Manifest) -> Violations:
             wrong = next((part for part in _FORBIDDEN if part in value), "")
             wrong = wrong or next((end for end in ("/..", "/.") if value.endswith(end)), "")
             if not value.startswith("/"):
-                yield Violation(At(path, "value"), f"`{value}` must begin with `/`")
+                yield Violation(At(path, "value"), Sentence("`{}` must begin with `/`", value))
             elif wrong:
-                yield Violation(At(path, "value"), f"`{value}` cannot have `{wrong}`; write the path without it")
+                yield Violation(
+                    At(path, "value"), Sentence("`{}` cannot have `{}`; write the path without it", value, wrong)
+                )
 
 
 def _check_methods(manifest: Manifest) -> Violations:
@@ -108,11 +115,12 @@ def _check_listeners(manifest: Manifest) -> Violations:
         protocol, tls = as_text(each.get("protocol")), as_mapping(each.get("tls"))
         mode = as_text(tls.get("mode")) or "Terminate"
         if protocol in _WITHOUT_TLS and "tls" in each and each["tls"] is not None:
-            message = f"a listener of `{protocol}` cannot have `tls`; write `protocol: HTTPS`, or remove it"
+            message = Sentence("a listener of `{}` cannot have `tls`; write `protocol: HTTPS`, or remove it", protocol)
             yield Violation(At(each, "tls", is_key=True), message)
         elif protocol == "HTTPS" and mode != "Terminate":
             yield Violation(
-                field_place(tls, "mode"), f"a listener of `HTTPS` cannot have `mode: {mode}`; use `Terminate`"
+                field_place(tls, "mode"),
+                Sentence("a listener of `HTTPS` cannot have `mode: {}`; use `Terminate`", mode),
             )
         elif (
             tls and mode == "Terminate" and not (as_list(tls.get("certificateRefs")) or as_mapping(tls.get("options")))
@@ -121,10 +129,12 @@ def _check_listeners(manifest: Manifest) -> Violations:
                 At(each, "tls", is_key=True), "`tls` that terminates needs `certificateRefs` or `options`; add one"
             )
         if protocol in _WITHOUT_NAMES and as_text(each.get("hostname")):
-            yield Violation(At(each, "hostname"), f"a listener of `{protocol}` cannot have a `hostname`; remove it")
+            yield Violation(
+                At(each, "hostname"), Sentence("a listener of `{}` cannot have a `hostname`; remove it", protocol)
+            )
         key = value_of(each.get("port")), protocol, as_text(each.get("hostname"))
         if all(key[:2]) and key in seen:
-            message = "two listeners have the same port, protocol and hostname; change one of them"
+            message = Sentence("two listeners have the same port, protocol and hostname; change one of them")
             yield Violation(field_place(each, "port"), message, ((field_place(seen[key], "port"), "the other one"),))
         seen.setdefault(key, each)
 

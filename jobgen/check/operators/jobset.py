@@ -39,6 +39,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_entry
 
 OPERATOR = "jobset"
@@ -97,23 +98,26 @@ def _check_names(manifest: Manifest) -> Violations:
         return
     if not is_dns_label_1035(name[:_MAX_NAME].rstrip("-.")):
         if is_dns_subdomain(name):
-            message = f"`{given}` is the start of the names of Jobs and pods; {DNS_LABEL_1035}"
+            message = Sentence("`{}` is the start of the names of Jobs and pods; {}", given, DNS_LABEL_1035)
             yield Violation(name_place(manifest), message)
         return
     jobs = _list_jobs(manifest)
     for job in jobs:
         if job.name and not is_dns_label_1035(f"a-{job.name[: _MAX_NAME - 4]}-0"):
             yield Violation(
-                At(job.data, "name"), f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}"
+                At(job.data, "name"),
+                Sentence("`{}` is part of the names of Jobs and pods; {}", job.name, DNS_LABEL_1035),
             )
     # Before 0.3.2, the webhook checks the names of Jobs, not those of their pods.
     count = None if is_since(manifest, OPERATOR, "0.3.2") else 1
     longest = max((suffix for job in jobs for suffix in job.suffixes[:count]), key=len, default="")
     if len(name) + len(longest) > _MAX_NAME:
         room = _MAX_NAME - len(longest)
-        message = f"`{given}` has {len(name)} characters, but `…{longest}` is appended to it for Jobs and pods"
-        advice = f"use at most {room}" if room > 0 else "shorten both names"
-        yield Violation(name_place(manifest), f"{message}; {advice}")
+        message = Sentence(
+            "`{}` has {} characters, but `…{}` is appended to it for Jobs and pods", given, len(name), longest
+        )
+        advice = Sentence("use at most {}", room) if room > 0 else Sentence("shorten both names")
+        yield Violation(name_place(manifest), Sentence("{}; {}", message, advice))
 
 
 def _check_depends_on(manifest: Manifest) -> Violations:
@@ -125,14 +129,20 @@ def _check_depends_on(manifest: Manifest) -> Violations:
         if not index and is_set(job.data.get("dependsOn")):
             items = iter_mappings(job.data.get("dependsOn"))
             later = [name for item in items if (name := as_text(item.get("name"))) in names and name != job.name]
-            advice = f"put {' and '.join(f'`{name}`' for name in later)} before it" if later else "remove it"
-            message = f"`{job.name}` is the first of `replicatedJobs` and cannot have `dependsOn`; {advice}"
+            advice = (
+                Sentence("put {} before it", " and ".join(f"`{name}`" for name in later))
+                if later
+                else Sentence("remove it")
+            )
+            message = Sentence(
+                "`{}` is the first of `replicatedJobs` and cannot have `dependsOn`; {}", job.name, advice
+            )
             yield Violation(At(job.data, "dependsOn", is_key=True), message)
             continue
         for item in iter_mappings(job.data.get("dependsOn")):
             wanted = as_text(item.get("name"))
             if wanted and wanted not in seen:
-                message = f"`{wanted}` does not come before `{job.name}` in `replicatedJobs`"
+                message = Sentence("`{}` does not come before `{}` in `replicatedJobs`", wanted, job.name)
                 is_later = wanted in names and wanted != job.name
                 hint = f"; put `{wanted}` before `{job.name}`" if is_later else did_you_mean(wanted, seen)
                 yield Violation(At(item, "name"), message + (hint or "; move it up"))
@@ -142,14 +152,18 @@ def _check_group_names(manifest: Manifest) -> Violations:
     for job in _list_jobs(manifest):
         found = as_text(job.data.get("groupName"))
         if found and not is_dns_label_1035(found):
-            yield Violation(At(job.data, "groupName"), f"`{found}` is not a valid group name; {DNS_LABEL_1035}")
+            yield Violation(
+                At(job.data, "groupName"), Sentence("`{}` is not a valid group name; {}", found, DNS_LABEL_1035)
+            )
 
 
 def _check_pod_count(manifest: Manifest) -> Violations:
     for job in _list_jobs(manifest):
         parallelism = as_integer(job.job.get("parallelism"))
         if job.replicas * (1 if parallelism is None else parallelism) > MAX_INT32:
-            message = f"`replicas` times `parallelism` of `{job.name}` exceeds {MAX_INT32}; use smaller numbers"
+            message = Sentence(
+                "`replicas` times `parallelism` of `{}` exceeds {}; use smaller numbers", job.name, MAX_INT32
+            )
             yield Violation(field_place(job.data, "replicas") or field_place(job.job, "parallelism"), message)
 
 
@@ -157,7 +171,7 @@ def _check_subdomain(manifest: Manifest) -> Violations:
     found = as_text(get_path(manifest.spec, "network", "subdomain"))
     if found and not is_dns_label_1035(found):
         place = find_at(manifest.spec, "network", "subdomain")
-        yield Violation(place, f"`{found}` is also the name of a Service; {DNS_LABEL_1035}")
+        yield Violation(place, Sentence("`{}` is also the name of a Service; {}", found, DNS_LABEL_1035))
 
 
 def _check_managed_by(manifest: Manifest) -> Violations:
@@ -168,11 +182,12 @@ def _check_managed_by(manifest: Manifest) -> Violations:
     if not is_domain_prefixed_path(found):
         yield Violation(
             At(manifest.spec, "managedBy"),
-            f"`{found}` is not a domain and a path; write one such as `example.com/controller`",
+            Sentence("`{}` is not a domain and a path; write one such as `example.com/controller`", found),
         )
     elif len(found) > _MAX_NAME:
         yield Violation(
-            At(manifest.spec, "managedBy"), f"`{found}` has {len(found)} characters; use at most {_MAX_NAME}"
+            At(manifest.spec, "managedBy"),
+            Sentence("`{}` has {} characters; use at most {}", found, len(found), _MAX_NAME),
         )
 
 
@@ -208,10 +223,14 @@ def _check_failure_rules(manifest: Manifest) -> Violations:
     for rule in _list_rules(manifest):
         name = as_text(rule.get("name"))
         if name and (len(name) > 128 or not _rule_name.fullmatch(name)):
-            message = f"`{name}` is not a valid name of a rule; use at most {128} letters, digits, `_`, `,`"
-            yield Violation(At(rule, "name"), f"{message} and `:`, starting with a letter and ending with none of `,:`")
+            message = Sentence(
+                "`{}` is not a valid name of a rule; use at most {} letters, digits, `_`, `,`", name, 128
+            )
+            yield Violation(
+                At(rule, "name"), Sentence("{} and `:`, starting with a letter and ending with none of `,:`", message)
+            )
         if name in seen:
-            yield Violation(At(rule, "name"), f"two rules are named `{name}`; rename one of them")
+            yield Violation(At(rule, "name"), Sentence("two rules are named `{}`; rename one of them", name))
         seen.update([name] if name else [])
         for _, place in list_text_places(rule.get("onJobFailureReasons")):
             yield from not_one_of(place.holder, place.key, _REASONS, name="onJobFailureReasons", allow_empty=False)
@@ -231,7 +250,7 @@ def _check_restarted_replicas(manifest: Manifest) -> Violations:
     for job in _list_jobs(manifest) if _list_restart_rules(manifest) else ():
         if job.replicas > 1024:
             message = "`replicas` must be at most 1024 where a rule restarts single Jobs"
-            yield Violation(At(job.data, "replicas"), f"{message}, got `{job.replicas}`")
+            yield Violation(At(job.data, "replicas"), Sentence("{}, got `{}`", message, job.replicas))
 
 
 def _check_in_place_jobs(manifest: Manifest) -> Violations:
@@ -241,13 +260,15 @@ def _check_in_place_jobs(manifest: Manifest) -> Violations:
         job = item.job
         place = find_at(item.data, "template", "spec", is_key=True)
         if as_integer(job.get("backoffLimit")) != MAX_INT32:
-            message = f"`InPlaceRestart` requires `backoffLimit: {MAX_INT32}` in `{item.name}`; set it"
+            message = Sentence("`InPlaceRestart` requires `backoffLimit: {}` in `{}`; set it", MAX_INT32, item.name)
             yield Violation(field_place(job, "backoffLimit") or place, message)
         if as_text(job.get("podReplacementPolicy")) != "Failed":
-            message = f"`InPlaceRestart` requires `podReplacementPolicy: Failed` in `{item.name}`; set it"
+            message = Sentence("`InPlaceRestart` requires `podReplacementPolicy: Failed` in `{}`; set it", item.name)
             yield Violation(field_place(job, "podReplacementPolicy") or place, message)
         if item.completions is None or item.completions != as_integer(job.get("parallelism")):
-            message = f"`InPlaceRestart` requires equal `completions` and `parallelism` in `{item.name}`; set both"
+            message = Sentence(
+                "`InPlaceRestart` requires equal `completions` and `parallelism` in `{}`; set both", item.name
+            )
             yield Violation(field_place(job, "completions") or place, message)
 
 
@@ -263,9 +284,11 @@ def _check_coordinator(manifest: Manifest) -> Violations:
         return
     yield from out_of_bounds(coordinator, "jobIndex", 0, max(job.replicas - 1, 0))
     if not job.is_indexed or job.completions is None:
-        message = f"the Jobs of `{wanted}` must be Indexed and have `completions`, because they have the coordinator"
+        message = Sentence(
+            "the Jobs of `{}` must be Indexed and have `completions`, because they have the coordinator", wanted
+        )
         place = field_place(job.job, "completionMode") or At(coordinator, "replicatedJob")
-        yield Violation(place, f"{message}; set both")
+        yield Violation(place, Sentence("{}; set both", message))
         return
     yield from out_of_bounds(coordinator, "podIndex", 0, max(job.completions - 1, 0))
 
@@ -280,8 +303,10 @@ def _check_coordinator_label(manifest: Manifest) -> Violations:
     subdomain = as_text(get_path(manifest.spec, "network", "subdomain")) or name
     address = f"{name}-{job}-{indexes[0]}-{indexes[1]}.{subdomain}"
     if not is_label_value(address):
-        message = f"`{address}` is the value of a label and has {len(address)} characters; use names that leave"
-        yield Violation(At(coordinator, "replicatedJob"), f"{message} at most {_MAX_NAME}")
+        message = Sentence(
+            "`{}` is the value of a label and has {} characters; use names that leave", address, len(address)
+        )
+        yield Violation(At(coordinator, "replicatedJob"), Sentence("{} at most {}", message, _MAX_NAME))
 
 
 def _check_volume_claims(manifest: Manifest) -> Violations:
@@ -296,19 +321,21 @@ def _check_volume_claims(manifest: Manifest) -> Violations:
             continue
         place = find_at(template, "metadata", "name")
         if name in seen:
-            yield Violation(place, f"two volume claims are named `{name}`; rename one of them")
+            yield Violation(place, Sentence("two volume claims are named `{}`; rename one of them", name))
         seen.add(name)
         claim = f"{name}-{full_name(manifest)}"
         if not is_dns_subdomain(name):
-            yield Violation(place, f"`{name}` is not a valid name of a volume claim; {DNS_SUBDOMAIN}")
+            yield Violation(place, Sentence("`{}` is not a valid name of a volume claim; {}", name, DNS_SUBDOMAIN))
         elif len(claim) > _MAX_NAME:
-            message = f"`{claim}` is the name of a volume claim and has {len(claim)} characters; use at most"
-            yield Violation(place, f"{message} {_MAX_NAME}")
+            message = Sentence(
+                "`{}` is the name of a volume claim and has {} characters; use at most", claim, len(claim)
+            )
+            yield Violation(place, Sentence("{} {}", message, _MAX_NAME))
         for volume in find_places(pods, ("*", "volumes", "*", "name")):
             if as_text(volume.node) == name:
-                yield Violation(volume, f"`{name}` is also the name of a volume claim; rename the volume")
+                yield Violation(volume, Sentence("`{}` is also the name of a volume claim; rename the volume", name))
         if name not in mounted:
-            yield Violation(place, f"no container mounts the volume claim `{name}`; mount it, or remove it")
+            yield Violation(place, Sentence("no container mounts the volume claim `{}`; mount it, or remove it", name))
 
 
 def _check_jobs(manifest: Manifest) -> Violations:
@@ -344,7 +371,7 @@ def _check_completions(item: _ReplicatedJob, spec: Mapping[str, Node]) -> Violat
     message = "the API server rejects its Job: JobSet sets `completionMode: Indexed`, which requires `completions`"
     place = At(item.job, "parallelism")
     steps = suggest_entry("completions", item.job["parallelism"], item.job)
-    return Violation(place, f"{message}; write `completions: {number}`", fix_steps=steps)
+    return Violation(place, Sentence("{}; write `completions: {}`", message, number), fix_steps=steps)
 
 
 def _check_names_in_runtime(manifest: Manifest) -> Violations:
@@ -352,7 +379,8 @@ def _check_names_in_runtime(manifest: Manifest) -> Violations:
         # A pod of an indexed Job has its name as its host name.
         if job.name and not (is_dns_label_1035 if job.is_indexed else is_dns_subdomain)(f"a-{job.name}-0"):
             yield Violation(
-                At(job.data, "name"), f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}"
+                At(job.data, "name"),
+                Sentence("`{}` is part of the names of Jobs and pods; {}", job.name, DNS_LABEL_1035),
             )
 
 

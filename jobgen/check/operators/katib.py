@@ -11,6 +11,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import untraced
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 
 OPERATOR = "katib"
@@ -26,7 +27,9 @@ _LISTS = frozenset(("categorical", "discrete"))
 def _check_name(manifest: Manifest) -> Violations:
     name = manifest.name
     if name and (len(name) > _MAX_NAME or not name[0].isalpha()):
-        message = f"`{name}` must begin with a letter, and have at most {_MAX_NAME} characters; trials begin with it"
+        message = Sentence(
+            "`{}` must begin with a letter, and have at most {} characters; trials begin with it", name, _MAX_NAME
+        )
         yield Violation(At(manifest.metadata, "name"), message)
 
 
@@ -38,20 +41,27 @@ def _check_counts(manifest: Manifest) -> Violations:
     for name, least in (("maxFailedTrialCount", 0), ("maxTrialCount", 1), ("parallelTrialCount", 1)):
         count = as_integer(spec.get(name))
         if count is not None and count < least:
-            yield Violation(At(spec, name), f"`{name}` must be at least {least}, got `{count}`")
+            yield Violation(At(spec, name), Sentence("`{}` must be at least {}, got `{}`", name, least, count))
             return
     if most is None:
         return
     if failed is not None and failed > most:
-        message = f"`maxFailedTrialCount` is `{failed}`, more than `maxTrialCount`, which is `{most}`; lower it"
+        message = Sentence(
+            "`maxFailedTrialCount` is `{}`, more than `maxTrialCount`, which is `{}`; lower it", failed, most
+        )
         yield Violation(At(spec, "maxFailedTrialCount"), message, ((At(spec, "maxTrialCount"), "the limit"),))
     if parallel is not None and parallel > most:
-        message = f"`parallelTrialCount` is `{parallel}`, more than `maxTrialCount`, which is `{most}`; lower it"
+        message = Sentence(
+            "`parallelTrialCount` is `{}`, more than `maxTrialCount`, which is `{}`; lower it", parallel, most
+        )
         yield Violation(At(spec, "parallelTrialCount"), message, ((At(spec, "maxTrialCount"), "the limit"),))
     elif "parallelTrialCount" not in spec and most < _DEFAULT_PARALLEL:
-        message = (
-            f"`maxTrialCount` is `{most}`, less than `parallelTrialCount`, which is {_DEFAULT_PARALLEL} by default; "
-            f"write `parallelTrialCount: {most}`"
+        message = Sentence(
+            "`maxTrialCount` is `{}`, less than `parallelTrialCount`, which is {} by default; write "
+            "`parallelTrialCount: {}`",
+            most,
+            _DEFAULT_PARALLEL,
+            most,
         )
         yield Violation(At(spec, "maxTrialCount"), message)
 
@@ -62,24 +72,28 @@ def _check_parameters(manifest: Manifest) -> Violations:
     if not parameters and "nasConfig" not in spec:
         yield Violation(spec_place(manifest, "parameters"), "an Experiment needs `parameters` or `nasConfig`; add one")
     if parameters and spec.get("nasConfig"):
-        message = "an Experiment has either `parameters` or `nasConfig`; remove one"
+        message = Sentence("an Experiment has either `parameters` or `nasConfig`; remove one")
         yield Violation(At(spec, "nasConfig", is_key=True), message)
     for parameter in map(as_mapping, parameters):
         space, kind = as_mapping(parameter.get("feasibleSpace")), as_text(parameter.get("parameterType"))
         name = as_text(parameter.get("name"))
         if not space:
             yield Violation(
-                find_at(parameter, "name", is_key=True), f"the parameter `{name}` needs a `feasibleSpace`; add it"
+                find_at(parameter, "name", is_key=True),
+                Sentence("the parameter `{}` needs a `feasibleSpace`; add it", name),
             )
         elif kind in _RANGES and not (as_text(space.get("min")) and as_text(space.get("max"))):
-            message = f"the parameter `{name}` of type `{kind}` needs `min` and `max` in `feasibleSpace`; add them"
+            message = Sentence(
+                "the parameter `{}` of type `{}` needs `min` and `max` in `feasibleSpace`; add them", name, kind
+            )
             yield Violation(At(parameter, "feasibleSpace", is_key=True), message)
         elif kind in _RANGES and as_list(space.get("list")):
-            message = f"a parameter of type `{kind}` has no `list`; write `min` and `max`"
+            message = Sentence("a parameter of type `{}` has no `list`; write `min` and `max`", kind)
             yield Violation(At(space, "list", is_key=True), message)
         elif kind in _LISTS and (wrong := next((key for key in ("max", "min", "step") if key in space), "")):
             yield Violation(
-                At(space, wrong, is_key=True), f"a parameter of type `{kind}` has no `{wrong}`; write a `list`"
+                At(space, wrong, is_key=True),
+                Sentence("a parameter of type `{}` has no `{}`; write a `list`", kind, wrong),
             )
 
 
@@ -89,7 +103,9 @@ def _check_objective(manifest: Manifest) -> Violations:
     others = as_list(objective.get("additionalMetricNames"))
     for index, other in enumerate(others):
         if name and as_text(other) == name:
-            message = f"`{name}` is the metric of the objective, so it cannot be in `additionalMetricNames`; remove it"
+            message = Sentence(
+                "`{}` is the metric of the objective, so it cannot be in `additionalMetricNames`; remove it", name
+            )
             yield Violation(At(others, index), message)
 
 
@@ -106,24 +122,31 @@ def _check_trial(manifest: Manifest) -> Violations:
         if not name or not reference:
             continue
         if name in names:
-            yield Violation(At(parameter, "name"), f"`{name}` occurs twice in `trialParameters`; use different names")
+            yield Violation(
+                At(parameter, "name"), Sentence("`{}` occurs twice in `trialParameters`; use different names", name)
+            )
         if known and "${trialSpec." not in reference and reference not in known:
-            message = f"the Experiment has no parameter `{reference}`"
-            yield Violation(At(parameter, "reference"), f"{message}{did_you_mean(reference, known) or '; add it'}")
+            message = Sentence("the Experiment has no parameter `{}`", reference)
+            yield Violation(
+                At(parameter, "reference"), Sentence("{}{}", message, did_you_mean(reference, known) or "; add it")
+            )
         if trial and name not in used:
-            message = f"no text of `trialSpec` uses `trialParameters.{name}`; use it there, or remove it here"
+            message = Sentence(
+                "no text of `trialSpec` uses `trialParameters.{}`; use it there, or remove it here", name
+            )
             yield Violation(At(parameter, "name"), message)
         names.append(name)
     missing = next(iter(sorted(used - set(names))), "") if parameters else ""
     if missing:
-        message = f"`trialSpec` uses `trialParameters.{missing}`, which `trialParameters` does not list"
+        message = Sentence("`trialSpec` uses `trialParameters.{}`, which `trialParameters` does not list", missing)
         yield Violation(
-            find_at(template, "trialParameters", is_key=True), f"{message}{did_you_mean(missing, names) or '; add it'}"
+            find_at(template, "trialParameters", is_key=True),
+            Sentence("{}{}", message, did_you_mean(missing, names) or "; add it"),
         )
     metadata = as_mapping(trial.get("metadata"))
     for key in ("name", "namespace"):
         if as_text(metadata.get(key)):
-            message = f"Katib sets the `{key}` of trials, and rejects one in `trialSpec`; remove it"
+            message = Sentence("Katib sets the `{}` of trials, and rejects one in `trialSpec`; remove it", key)
             yield Violation(At(metadata, key), message)
 
 

@@ -7,6 +7,7 @@ from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 OPERATOR = "keda"
 _MOST = 100
@@ -22,12 +23,14 @@ def _check_replicas(manifest: Manifest) -> Violations:
     most = _MOST if high is None else high
     if least > most:
         place = At(spec, "maxReplicaCount" if high is not None else "minReplicaCount")
-        message = f"`maxReplicaCount` is {most}, less than the {least} of `minReplicaCount`"
-        yield Violation(place, f"{message}; raise it, or lower `minReplicaCount`")
+        message = Sentence("`maxReplicaCount` is {}, less than the {} of `minReplicaCount`", most, least)
+        yield Violation(place, Sentence("{}; raise it, or lower `minReplicaCount`", message))
     if idle is not None and idle >= least:
-        message = f"`idleReplicaCount` is {idle}, and must be less than `minReplicaCount`, which is {least}"
+        message = Sentence(
+            "`idleReplicaCount` is {}, and must be less than `minReplicaCount`, which is {}", idle, least
+        )
         advice = "remove it" if idle else "set `minReplicaCount`"
-        yield Violation(At(spec, "idleReplicaCount"), f"{message}; {advice}")
+        yield Violation(At(spec, "idleReplicaCount"), Sentence("{}; {}", message, advice))
 
 
 def _check_jobs(manifest: Manifest) -> Violations:
@@ -35,7 +38,9 @@ def _check_jobs(manifest: Manifest) -> Violations:
     pod = as_mapping(get_path(manifest.spec, "jobTargetRef", "template", "spec"))
     policy = as_text(pod.get("restartPolicy"))
     if policy == "Always":
-        message = f"the API server rejects its Jobs: `restartPolicy` is `{policy}`, but must be `OnFailure` or `Never`"
+        message = Sentence(
+            "the API server rejects its Jobs: `restartPolicy` is `{}`, but must be `OnFailure` or `Never`", policy
+        )
         yield Violation(At(pod, "restartPolicy"), message)
 
 

@@ -36,6 +36,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import parse_quantity
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 
 OPERATOR = "kueue"
@@ -332,7 +333,7 @@ def _check_quota(manifest: Manifest) -> Violations:
     is_alone = not any(as_text(manifest.spec.get(name)) for name in ("cohort", "cohortName"))
     if is_alone and not any(quota is None or quota > 0 for quota in quotas):
         message = "the queue has no quota above 0 and no cohort, so it admits only workloads that request nothing"
-        yield Violation(spec_place(manifest, "resourceGroups"), f"{message}; set `nominalQuota`")
+        yield Violation(spec_place(manifest, "resourceGroups"), Sentence("{}; set `nominalQuota`", message))
 
 
 def _check_own_parent(manifest: Manifest) -> Violations:
@@ -341,7 +342,7 @@ def _check_own_parent(manifest: Manifest) -> Violations:
     if manifest.name and as_text(manifest.spec.get(key)) == manifest.name:
         yield Violation(
             At(manifest.spec, key),
-            f"cohort `{manifest.name}` is its own parent, so nothing in it is admitted; remove it",
+            Sentence("cohort `{}` is its own parent, so nothing in it is admitted; remove it", manifest.name),
         )
 
 
@@ -368,14 +369,20 @@ def _check_ray_job(manifest: Manifest) -> Violations:
     has_cluster = is_set(manifest.spec.get("rayClusterSpec"))
     selects = bool(as_mapping(manifest.spec.get("clusterSelector")))
     if selects and not has_cluster and not _is_release_since(manifest, SELECTOR_SINCE):
-        message = f"Kueue before {SELECTOR_SINCE} rejects a RayJob with a queue and `clusterSelector`; remove the queue"
-        yield Violation(At(manifest.spec, "clusterSelector", is_key=True), f"{message}, or update Kueue")
+        message = Sentence(
+            "Kueue before {} rejects a RayJob with a queue and `clusterSelector`; remove the queue", SELECTOR_SINCE
+        )
+        yield Violation(At(manifest.spec, "clusterSelector", is_key=True), Sentence("{}, or update Kueue", message))
     elif has_cluster and selects:
-        message = "a RayJob with a queue cannot have `clusterSelector` beside `rayClusterSpec`; remove one of them"
+        message = Sentence(
+            "a RayJob with a queue cannot have `clusterSelector` beside `rayClusterSpec`; remove one of them"
+        )
         yield Violation(At(manifest.spec, "clusterSelector", is_key=True), message)
     elif has_cluster and value_of(manifest.spec.get("shutdownAfterJobFinishes")) is not True:
         place = find_at(manifest.spec, "shutdownAfterJobFinishes") or At(manifest.labels, QUEUE_LABEL)
-        message = "a RayJob with a queue requires `shutdownAfterJobFinishes: true`, to return its quota; set it"
+        message = Sentence(
+            "a RayJob with a queue requires `shutdownAfterJobFinishes: true`, to return its quota; set it"
+        )
         yield Violation(place, message)
 
 
@@ -386,22 +393,26 @@ def _check_ray_cluster(manifest: Manifest) -> Violations:
     scales = value_of(cluster.get("enableInTreeAutoscaling")) is True
     is_supported = _is_release_since(manifest, _ELASTIC_SINCE.get(manifest.kind_name, "0"))
     if scales and not (is_marked and is_supported):
-        message = f'a {manifest.kind_name} with a queue can scale only with the annotation `{_ELASTIC}: "true"`'
+        message = Sentence(
+            'a {} with a queue can scale only with the annotation `{}: "true"`', manifest.kind_name, _ELASTIC
+        )
         change = "add it, or remove autoscaling"
         if not is_supported:
             declared = manifest.cluster.operators.get(OPERATOR, "")
-            message = f"Kueue {declared} rejects a {manifest.kind_name} with a queue that scales"
+            message = Sentence("Kueue {} rejects a {} with a queue that scales", declared, manifest.kind_name)
             change = f"remove autoscaling, or update Kueue to {_ELASTIC_SINCE[manifest.kind_name]} or later"
         elif not is_since(manifest, OPERATOR, "0.18") and not is_gate_on(manifest, _ELASTIC_GATE):
             message += f" and the feature gate `{_ELASTIC_GATE}`, which is off by default before Kueue 0.18"
             change = "remove autoscaling, or turn the gate on and add the annotation"
-        yield Violation(At(cluster, "enableInTreeAutoscaling"), f"{message}; {change}")
+        yield Violation(At(cluster, "enableInTreeAutoscaling"), Sentence("{}; {}", message, change))
     # KubeRay submits with a Job of its own, unless another mode is set.
     mode = as_text(manifest.spec.get("submissionMode")) if manifest.kind_name == "RayJob" else "none"
     others = ["head", *(["submitter"] if mode in ("", "K8sJobMode") else [])]
     most = _max_pod_sets(manifest)
     if len(groups) + len(others) > most:
-        message = f"`workerGroupSpecs` has {len(groups)} groups, but a Kueue workload can have at most {most} pod sets"
+        message = Sentence(
+            "`workerGroupSpecs` has {} groups, but a Kueue workload can have at most {} pod sets", len(groups), most
+        )
         message += f", with those of the {' and the '.join(others)}; use at most {most - len(others)} groups"
         yield Violation(At(cluster, "workerGroupSpecs", is_key=True), message)
     for group in groups:
@@ -412,8 +423,10 @@ def _check_ray_cluster(manifest: Manifest) -> Violations:
 def _check_replicated_jobs(manifest: Manifest) -> Violations:
     jobs = list(iter_mappings(manifest.spec.get("replicatedJobs")))
     if len(jobs) > _max_pod_sets(manifest):
-        message = f"`replicatedJobs` has {len(jobs)} items, but a Kueue workload can have at most"
-        yield Violation(At(manifest.spec, "replicatedJobs", is_key=True), f"{message} {_max_pod_sets(manifest)}")
+        message = Sentence("`replicatedJobs` has {} items, but a Kueue workload can have at most", len(jobs))
+        yield Violation(
+            At(manifest.spec, "replicatedJobs", is_key=True), Sentence("{} {}", message, _max_pod_sets(manifest))
+        )
 
 
 def _check_min_parallelism(manifest: Manifest) -> Violations:
@@ -423,8 +436,10 @@ def _check_min_parallelism(manifest: Manifest) -> Violations:
         return
     most = count_job_pods(manifest.spec) - 1
     if not (found.isascii() and found.isdigit() and 0 < int(found[:10]) <= most):
-        message = f"`{_MIN_PARALLELISM}` is `{found}`, but must be a number above 0 and below the number of pods"
-        yield Violation(At(manifest.annotations, _MIN_PARALLELISM), f"{message}, which is {most + 1}")
+        message = Sentence(
+            "`{}` is `{}`, but must be a number above 0 and below the number of pods", _MIN_PARALLELISM, found
+        )
+        yield Violation(At(manifest.annotations, _MIN_PARALLELISM), Sentence("{}, which is {}", message, most + 1))
 
 
 def _check_equal_completions(manifest: Manifest) -> Violations:
@@ -436,15 +451,17 @@ def _check_equal_completions(manifest: Manifest) -> Violations:
     if found not in _BOOLEANS:
         yield Violation(
             place,
-            f'`{_EQUAL_COMPLETIONS}` is `{found}`, but must be `"true"` or `"false"`',
+            Sentence('`{}` is `{}`, but must be `"true"` or `"false"`', _EQUAL_COMPLETIONS, found),
         )
     elif _BOOLEANS[found] and as_text(manifest.spec.get("completionMode")) != "Indexed":
         yield Violation(
             place,
-            f"`{_EQUAL_COMPLETIONS}` requires `completionMode: Indexed`; set it",
+            Sentence("`{}` requires `completionMode: Indexed`; set it", _EQUAL_COMPLETIONS),
         )
     elif _BOOLEANS[found] and completions != (1 if parallelism is None else parallelism):
-        message = f"`{_EQUAL_COMPLETIONS}` requires `completions` to equal `parallelism`; set both to the same number"
+        message = Sentence(
+            "`{}` requires `completions` to equal `parallelism`; set both to the same number", _EQUAL_COMPLETIONS
+        )
         yield Violation(place, message)
 
 

@@ -26,6 +26,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 
 OPERATOR = "leaderworkerset"
 
@@ -47,7 +48,8 @@ def _check_name(manifest: Manifest) -> Violations:
     name = full_name(manifest)
     if name and not is_dns_label_1035(name) and is_dns_subdomain(name):
         yield Violation(
-            name_place(manifest), f"`{given_name(manifest)}` is also the name of a Service; {DNS_LABEL_1035}"
+            name_place(manifest),
+            Sentence("`{}` is also the name of a Service; {}", given_name(manifest), DNS_LABEL_1035),
         )
 
 
@@ -58,8 +60,10 @@ def _check_label(manifest: Manifest) -> Violations:
     # The hash of a revision has at most ten characters.
     suffix = f"-{max(replicas - 1, 0)}-{'x' * 10}"
     if is_dns_label_1035(name) and len(name) + len(suffix) > 63 and size > 1:
-        message = f"`{given}` has {len(name)} characters, but `…{suffix}` is appended to it for a label of pods"
-        yield Violation(name_place(manifest), f"{message}; use at most {63 - len(suffix)}")
+        message = Sentence(
+            "`{}` has {} characters, but `…{}` is appended to it for a label of pods", given, len(name), suffix
+        )
+        yield Violation(name_place(manifest), Sentence("{}; use at most {}", message, 63 - len(suffix)))
 
 
 def _check_pod_count(manifest: Manifest) -> Violations:
@@ -67,7 +71,7 @@ def _check_pod_count(manifest: Manifest) -> Violations:
     yield from out_of_bounds(template, "size", 1)
     replicas, pods = _get_counts(manifest)
     if replicas * pods > MAX_INT32:
-        message = f"`replicas` times `size` exceeds {MAX_INT32}; use smaller numbers"
+        message = Sentence("`replicas` times `size` exceeds {}; use smaller numbers", MAX_INT32)
         yield Violation(field_place(manifest.spec, "replicas") or find_at(template, "size"), message)
 
 
@@ -79,12 +83,13 @@ def _check_rollout(manifest: Manifest) -> Violations:
         node, found = config.get(name), value_of(config.get(name))
         if isinstance(found, str) and _percent.fullmatch(found):
             if int(found[:-1]) > 100:
-                yield Violation(At(config, name), f"`{name}` must be at most 100%, got `{found}`")
+                yield Violation(At(config, name), Sentence("`{}` must be at most 100%, got `{}`", name, found))
             share = int(found[:-1]) * replicas
             counts[name] = -(-share // 100) if name == "maxSurge" else share // 100
         elif isinstance(found, str):
             yield Violation(
-                At(config, name), f"`{name}` is `{found}`, but must be a number or a percentage such as `10%`"
+                At(config, name),
+                Sentence("`{}` is `{}`, but must be a number or a percentage such as `10%`", name, found),
             )
             counts[name] = None
         elif is_set(node):
@@ -101,7 +106,9 @@ def _check_subgroups(manifest: Manifest) -> Violations:
     policy = as_mapping(template.get("subGroupPolicy"))
     if not is_set(template.get("subGroupPolicy")):
         if _EXCLUSIVE in manifest.annotations:
-            message = f"annotation `{_EXCLUSIVE}` requires `subGroupPolicy`; set it, or remove the annotation"
+            message = Sentence(
+                "annotation `{}` requires `subGroupPolicy`; set it, or remove the annotation", _EXCLUSIVE
+            )
             yield Violation(At(manifest.annotations, _EXCLUSIVE, is_key=True), message)
         return
     _, size = _get_counts(manifest)
@@ -111,10 +118,14 @@ def _check_subgroups(manifest: Manifest) -> Violations:
         return
     excludes_leader = as_text(policy.get("subGroupPolicyType")) == "LeaderExcluded"
     if excludes_leader and (size - 1) % part:
-        message = f"`subGroupSize` is `{part}`, which does not divide {size - 1}, the number of workers; use a divisor"
+        message = Sentence(
+            "`subGroupSize` is `{}`, which does not divide {}, the number of workers; use a divisor", part, size - 1
+        )
         yield Violation(At(policy, "subGroupSize"), message)
     elif size % part and (size - 1) % part:
-        message = f"`subGroupSize` is `{part}`, which divides neither {size} pods nor {size - 1} workers; use a divisor"
+        message = Sentence(
+            "`subGroupSize` is `{}`, which divides neither {} pods nor {} workers; use a divisor", part, size, size - 1
+        )
         yield Violation(At(policy, "subGroupSize"), message)
 
 
@@ -124,10 +135,14 @@ def _check_pods(manifest: Manifest) -> Violations:
         pod = as_mapping(get_path(template, name, "spec"))
         policy = as_text(pod.get("restartPolicy"))
         if policy in ("Never", "OnFailure"):
-            message = f"the API server rejects its StatefulSets: `restartPolicy` is `{policy}`, but must be `Always`"
-            yield Violation(At(pod, "restartPolicy"), f"{message}; for training that ends, use a JobSet")
+            message = Sentence(
+                "the API server rejects its StatefulSets: `restartPolicy` is `{}`, but must be `Always`", policy
+            )
+            yield Violation(At(pod, "restartPolicy"), Sentence("{}; for training that ends, use a JobSet", message))
         if is_set(pod.get("activeDeadlineSeconds")):
-            message = "the API server rejects its StatefulSets: they do not support `activeDeadlineSeconds`; remove it"
+            message = Sentence(
+                "the API server rejects its StatefulSets: they do not support `activeDeadlineSeconds`; remove it"
+            )
             yield Violation(At(pod, "activeDeadlineSeconds", is_key=True), message)
 
 

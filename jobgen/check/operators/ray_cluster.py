@@ -43,6 +43,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place, find_at
+from jobgen.model.sentence import Sentence
 
 _COLLECTOR = "ray-history-collector"
 _MANAGED = "POD_IP FQ_RAY_IP RAY_CLUSTER_NAME RAY_CLUSTER_NAMESPACE RAY_ROLE OWNER_KIND OWNER_NAME EVENTS_PORT".split()
@@ -77,7 +78,9 @@ def _check_history_server(cluster: _RayCluster) -> Violations:
     for group in cluster.groups:
         for container in iter_mappings(group.pod.get("containers")):
             if as_text(container.get("name")) == _COLLECTOR:
-                yield Violation(At(container, "name"), f"KubeRay adds a container `{_COLLECTOR}`; rename this one")
+                yield Violation(
+                    At(container, "name"), Sentence("KubeRay adds a container `{}`; rename this one", _COLLECTOR)
+                )
 
 
 def _check_variables(options: Mapping[str, Node], parent: Place) -> Violations:
@@ -85,12 +88,12 @@ def _check_variables(options: Mapping[str, Node], parent: Place) -> Violations:
     env = {as_text(entry.get("name")): entry for entry in iter_mappings(options.get("env"))}
     for name in _MANAGED:
         if name in env:
-            yield Violation(At(env[name], "name"), f"KubeRay sets the variable `{name}`; remove it")
+            yield Violation(At(env[name], "name"), Sentence("KubeRay sets the variable `{}`; remove it", name))
     backend = as_text(env.get(_BACKEND, {}).get("value"))
     if not backend:
         key = find_at(options, "env", is_key=True) or parent
         place = At(env[_BACKEND], "name") if _BACKEND in env else key
-        yield Violation(place, f"the collector requires the variable `{_BACKEND}` with a `value`; set it")
+        yield Violation(place, Sentence("the collector requires the variable `{}` with a `value`; set it", _BACKEND))
         return
     place = At(env[_BACKEND], "value")
     present = {name for name, entry in env.items() if as_text(entry.get("value")) or is_set(entry.get("valueFrom"))}
@@ -98,11 +101,14 @@ def _check_variables(options: Mapping[str, Node], parent: Place) -> Violations:
         mode = as_text(env.get(_AZURE_MODE, {}).get("value")).strip().lower()
         wanted = _AZURE.get(mode, [_CONNECTION, _ACCOUNT])
         if present.isdisjoint(wanted):
-            yield Violation(place, f"`{_BACKEND}: {backend}` requires the variable {join_names(wanted, 'or')}; set it")
+            yield Violation(
+                place,
+                Sentence("`{}: {}` requires the variable {}; set it", _BACKEND, backend, join_names(wanted, "or")),
+            )
         return
     for name in _REQUIRED.get(backend.upper(), ()):
         if name not in present:
-            yield Violation(place, f"`{_BACKEND}: {backend}` requires the variable `{name}`; set it")
+            yield Violation(place, Sentence("`{}: {}` requires the variable `{}`; set it", _BACKEND, backend, name))
 
 
 class _Group(NamedTuple):
@@ -176,10 +182,12 @@ def check_name(longest: int) -> FindViolations:
     def find(manifest: Manifest) -> Violations:
         name, given = full_name(manifest), given_name(manifest)
         if len(name) > longest:
-            message = f"`{given}` has {len(name)} characters, but KubeRay appends more to it for its objects"
-            yield Violation(name_place(manifest), f"{message}; use at most {longest}")
+            message = Sentence(
+                "`{}` has {} characters, but KubeRay appends more to it for its objects", given, len(name)
+            )
+            yield Violation(name_place(manifest), Sentence("{}; use at most {}", message, longest))
         elif name and not is_dns_label_1035(name) and is_dns_subdomain(name):
-            message = f"`{given}` is the start of the name of a Service; {DNS_LABEL_1035}"
+            message = Sentence("`{}` is the start of the name of a Service; {}", given, DNS_LABEL_1035)
             yield Violation(name_place(manifest), message)
 
     return find
@@ -190,11 +198,13 @@ def check_dashboard(spec: Mapping[str, Node], *, is_local: bool = False) -> Viol
     params = as_mapping(get_path(spec, "headGroupSpec", "rayStartParams"))
     host = as_text(params.get("dashboard-host"))
     if as_text(params.get("include-dashboard")).lower() == "false":
-        message = "KubeRay submits to the dashboard of the head, which `include-dashboard: false` turns off; remove it"
+        message = Sentence(
+            "KubeRay submits to the dashboard of the head, which `include-dashboard: false` turns off; remove it"
+        )
         yield Violation(At(params, "include-dashboard"), message)
     elif host in ("127.0.0.1", "localhost", "::1") and not is_local:
-        message = (
-            f"KubeRay submits to the dashboard of the head, which only its own pod reaches on `{host}`; use `0.0.0.0`"
+        message = Sentence(
+            "KubeRay submits to the dashboard of the head, which only its own pod reaches on `{}`; use `0.0.0.0`", host
         )
         yield Violation(At(params, "dashboard-host"), message)
 
@@ -209,7 +219,9 @@ def _check_replicas(cluster: _RayCluster) -> Violations:
 def _compare_bounds(group: _Group, consequence: str = "") -> Violations:
     low, high = (as_integer(group.data.get(key)) for key in ("minReplicas", "maxReplicas"))
     if low is not None and high is not None and low > high >= 0:
-        message = f"`minReplicas` of `{group.name}` is `{low}`, but `maxReplicas` is `{high}`{consequence}; swap them"
+        message = Sentence(
+            "`minReplicas` of `{}` is `{}`, but `maxReplicas` is `{}`{}; swap them", group.name, low, high, consequence
+        )
         yield Violation(At(group.data, "minReplicas"), message)
 
 
@@ -224,9 +236,9 @@ def _check_group_names(cluster: _RayCluster) -> Violations:
     seen: set[str] = set()
     for group in cluster.workers:
         if group.name and group.name in seen:
-            message = f"two worker groups are named `{group.name}`; the webhook of KubeRay rejects this, and"
+            message = Sentence("two worker groups are named `{}`; the webhook of KubeRay rejects this, and", group.name)
             yield Violation(
-                At(group.data, "groupName"), f"{message} without it both share their pods; use another name"
+                At(group.data, "groupName"), Sentence("{} without it both share their pods; use another name", message)
             )
         seen.add(group.name)
 
@@ -236,28 +248,34 @@ def _check_empty_groups(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
         replicas, low, high = (as_integer(group.data.get(key)) for key in ("replicas", "minReplicas", "maxReplicas"))
         if not cluster.autoscales and not (replicas or low) and (high or 0) > 0:
-            message = f"group `{group.name}` gets no workers: `replicas` is 0, and only the autoscaler raises it"
+            message = Sentence(
+                "group `{}` gets no workers: `replicas` is 0, and only the autoscaler raises it", group.name
+            )
             place = find_at(group.data, "replicas") or At(group.data, "maxReplicas")
             change = "set `replicas`, or `enableInTreeAutoscaling: true`"
-            yield Violation(place, f"{message}; {change}", severity=WARNING)
+            yield Violation(place, Sentence("{}; {}", message, change), severity=WARNING)
 
 
 def _check_group_labels(cluster: _RayCluster) -> Violations:
     """Check that pods can have the name of their group, which is a label of theirs and a part of their names."""
     for group in cluster.workers:
         if group.name and not (is_label_value(group.name) and is_dns_subdomain(f"a{group.name.lower()}a")):
-            message = (
-                f"`{group.name}` is a label and a part of the names of the group's pods, so the API server rejects"
+            message = Sentence(
+                "`{}` is a label and a part of the names of the group's pods, so the API server rejects", group.name
             )
-            yield Violation(At(group.data, "groupName"), f"{message} all workers of the group; {DNS_LABEL}")
+            yield Violation(
+                At(group.data, "groupName"), Sentence("{} all workers of the group; {}", message, DNS_LABEL)
+            )
 
 
 def _check_resources(cluster: _RayCluster) -> Violations:
     for group in cluster.groups:
         twice = [key for key in group.params if key in _RESOURCE_PARAMS and as_text(group.params[key])]
         if twice and as_mapping(group.data.get("resources")):
-            message = f"`{twice[0]}` of `rayStartParams` and `resources` are both set in group `{group.name}`"
-            yield Violation(At(group.params, twice[0], is_key=True), f"{message}; remove one of them")
+            message = Sentence(
+                "`{}` of `rayStartParams` and `resources` are both set in group `{}`", twice[0], group.name
+            )
+            yield Violation(At(group.params, twice[0], is_key=True), Sentence("{}; remove one of them", message))
 
 
 def _check_start_options(cluster: _RayCluster) -> Violations:
@@ -268,22 +286,24 @@ def _check_start_options(cluster: _RayCluster) -> Violations:
 def _check_labels(cluster: _RayCluster) -> Violations:
     for group in cluster.groups:
         if "labels" in group.params:
-            message = f"`labels` in `rayStartParams` of group `{group.name}` is not supported"
-            yield Violation(At(group.params, "labels", is_key=True), f"{message}; use `labels` of the group")
+            message = Sentence("`labels` in `rayStartParams` of group `{}` is not supported", group.name)
+            yield Violation(At(group.params, "labels", is_key=True), Sentence("{}; use `labels` of the group", message))
         labels = as_mapping(group.data.get("labels"))
         for key, value in labels.items():
             if not is_label_key(key):
                 yield Violation(At(labels, key, is_key=True), describe_label_key(key))
             elif not is_label_value(as_text(value)):
-                message = f"label `{key}` has the invalid value `{as_text(value)}`; {LABEL_VALUE}"
+                message = Sentence("label `{}` has the invalid value `{}`; {}", key, as_text(value), LABEL_VALUE)
                 yield Violation(At(labels, key), message)
 
 
 def _check_suspended_groups(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
         if cluster.autoscales and value_of(group.data.get("suspend")) is True:
-            message = f"worker group `{group.name}` cannot be suspended with `enableInTreeAutoscaling`; remove one of"
-            yield Violation(At(group.data, "suspend"), f"{message} them")
+            message = Sentence(
+                "worker group `{}` cannot be suspended with `enableInTreeAutoscaling`; remove one of", group.name
+            )
+            yield Violation(At(group.data, "suspend"), Sentence("{} them", message))
 
 
 def _check_suspend_gate(cluster: _RayCluster) -> Violations:
@@ -298,22 +318,28 @@ def _check_restart_policies(cluster: _RayCluster) -> Violations:
         return
     for group in cluster.groups:
         if (policy := as_text(group.pod.get("restartPolicy"))) not in ("", "Never"):
-            message = f"`restartPolicy` of group `{group.name}` is `{policy}`, but version 2 of the autoscaler requires"
-            yield Violation(At(group.pod, "restartPolicy"), f"{message} `Never`; use it, or remove the field")
+            message = Sentence(
+                "`restartPolicy` of group `{}` is `{}`, but version 2 of the autoscaler requires", group.name, policy
+            )
+            yield Violation(
+                At(group.pod, "restartPolicy"), Sentence("{} `Never`; use it, or remove the field", message)
+            )
 
 
 def _check_autoscaler_variable(cluster: _RayCluster) -> Violations:
     variable = _find_variable(cluster.head.container, _AUTOSCALER_V2) or {}
     value = as_text(variable.get("value"))
     if not cluster.autoscales and value in ("1", "true"):
-        message = f"`{_AUTOSCALER_V2}` is `{value}`, but `enableInTreeAutoscaling` is not true; set it, or remove the"
-        yield Violation(At(variable, "name"), f"{message} variable")
+        message = Sentence(
+            "`{}` is `{}`, but `enableInTreeAutoscaling` is not true; set it, or remove the", _AUTOSCALER_V2, value
+        )
+        yield Violation(At(variable, "name"), Sentence("{} variable", message))
 
 
 def _check_autoscaler_version(cluster: _RayCluster) -> Violations:
     variable = _find_variable(cluster.head.container, _AUTOSCALER_V2)
     if variable is not None and cluster.autoscales and is_set(cluster.autoscaler_options.get("version")):
-        message = f"`{_AUTOSCALER_V2}` and `autoscalerOptions.version` are both set; remove the variable"
+        message = Sentence("`{}` and `autoscalerOptions.version` are both set; remove the variable", _AUTOSCALER_V2)
         yield Violation(At(variable, "name"), message)
 
 
@@ -323,15 +349,19 @@ def _check_idle_timeout(cluster: _RayCluster) -> Violations:
         yield from out_of_bounds(group.data, "idleTimeoutSeconds", 0)
         timeout = as_integer(group.data.get("idleTimeoutSeconds"))
         if timeout is not None and timeout >= 0 and not cluster.enables_autoscaler_v2:
-            message = f"`idleTimeoutSeconds` of `{group.name}` requires version 2 of the autoscaler; set"
-            yield Violation(At(group.data, "idleTimeoutSeconds"), f"{message} `autoscalerOptions.version: v2`")
+            message = Sentence("`idleTimeoutSeconds` of `{}` requires version 2 of the autoscaler; set", group.name)
+            yield Violation(
+                At(group.data, "idleTimeoutSeconds"), Sentence("{} `autoscalerOptions.version: v2`", message)
+            )
 
 
 def _check_autoscaler_env(cluster: _RayCluster) -> Violations:
     name = "KUBERAY_GEN_AUTOSCALER_START_CMD"
     variable = _find_variable(cluster.autoscaler_options, name)
     if variable is not None:
-        yield Violation(At(variable, "name"), f"KubeRay sets `{name}`; remove it from `autoscalerOptions.env`")
+        yield Violation(
+            At(variable, "name"), Sentence("KubeRay sets `{}`; remove it from `autoscalerOptions.env`", name)
+        )
 
 
 def _check_redis(cluster: _RayCluster) -> Violations:
@@ -351,7 +381,9 @@ def _check_redis(cluster: _RayCluster) -> Violations:
             variable = _find_variable(head.container, name)
             places += [(At(variable, "name"), f"its `{field}`")] if variable else []
         for place, use in places:
-            yield Violation(place, f"`{as_text(place.node)}` and `gcsFaultToleranceOptions` are both set; use {use}")
+            yield Violation(
+                place, Sentence("`{}` and `gcsFaultToleranceOptions` are both set; use {}", as_text(place.node), use)
+            )
     elif address is not None and as_text(annotations.get("ray.io/ft-enabled")).lower() != "true":
         message = "`RAY_REDIS_ADDRESS` enables fault tolerance, but `gcsFaultToleranceOptions` is not set; set it"
         yield Violation(At(address, "name"), message)
@@ -359,7 +391,7 @@ def _check_redis(cluster: _RayCluster) -> Violations:
     if username or as_text(head.params.get("redis-username")):
         place = At(username, "name") if username else At(head.params, "redis-username", is_key=True)
         yield Violation(
-            place, f"`{as_text(place.node)}` is not supported; use `gcsFaultToleranceOptions.redisUsername`"
+            place, Sentence("`{}` is not supported; use `gcsFaultToleranceOptions.redisUsername`", as_text(place.node))
         )
 
 
@@ -369,22 +401,26 @@ def _check_gcs_backend(cluster: _RayCluster) -> Violations:
     storage = as_mapping(options.get("storage"))
     if as_text(options.get("backend")) != "rocksdb":
         if is_set(options.get("storage")):
-            message = "`storage` applies to the backend `rocksdb`, but the backend is `redis`; remove one of them"
+            message = Sentence(
+                "`storage` applies to the backend `rocksdb`, but the backend is `redis`; remove one of them"
+            )
             yield Violation(At(options, "storage", is_key=True), message)
         return
     for name in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
         if value_of(options.get(name)):
-            yield Violation(At(options, name, is_key=True), f"`{name}` applies to the backend `redis`; remove it")
+            yield Violation(
+                At(options, name, is_key=True), Sentence("`{}` applies to the backend `redis`; remove it", name)
+            )
     if as_text(storage.get("claimName")):
         for name in ("size", "storageClassName", "accessModes"):
             if value_of(storage.get(name)):
-                message = f"`{name}` and `claimName` are mutually exclusive; remove one of them"
+                message = Sentence("`{}` and `claimName` are mutually exclusive; remove one of them", name)
                 yield Violation(At(storage, name, is_key=True), message)
     head = cluster.head
     yield from _check_managed(head.container, ("RAY_gcs_storage", "RAY_gcs_storage_path"), _GCS_VOLUME, _GCS_PATH)
     for volume in iter_mappings(head.pod.get("volumes")):
         if as_text(volume.get("name")) == _GCS_VOLUME:
-            yield Violation(At(volume, "name"), f"KubeRay adds the volume `{_GCS_VOLUME}`; rename this one")
+            yield Violation(At(volume, "name"), Sentence("KubeRay adds the volume `{}`; rename this one", _GCS_VOLUME))
 
 
 def _check_managed(container: Mapping[str, Node], names: tuple[str, ...], volume: str, path: str) -> Violations:
@@ -392,23 +428,25 @@ def _check_managed(container: Mapping[str, Node], names: tuple[str, ...], volume
     for name in names:
         variable = _find_variable(container, name)
         if variable is not None:
-            yield Violation(At(variable, "name"), f"KubeRay sets the variable `{name}`; remove it")
+            yield Violation(At(variable, "name"), Sentence("KubeRay sets the variable `{}`; remove it", name))
     for mount in iter_mappings(container.get("volumeMounts")):
         if as_text(mount.get("name")) == volume or as_text(mount.get("mountPath")) == path:
             place = At(mount, "name" if as_text(mount.get("name")) == volume else "mountPath")
-            yield Violation(place, f"KubeRay mounts the volume `{volume}` at `{path}`; remove this mount")
+            yield Violation(place, Sentence("KubeRay mounts the volume `{}` at `{}`; remove this mount", volume, path))
 
 
 def _check_ray_version(cluster: _RayCluster, needed: str, what: str, place: Place) -> Violations:
     version = as_text(cluster.spec.get("rayVersion"))
     numbers = _version.match(version)
     if not version:
-        yield Violation(place, f"{what} requires `rayVersion`; set it to {needed} or later")
+        yield Violation(place, Sentence("{} requires `rayVersion`; set it to {} or later", what, needed))
     elif numbers is None:
-        message = f"{what} requires Ray {needed}, but `{version}` is not a version; write one such as `{needed}`"
+        message = Sentence(
+            "{} requires Ray {}, but `{}` is not a version; write one such as `{}`", what, needed, version, needed
+        )
         yield Violation(At(cluster.spec, "rayVersion"), message)
     elif not is_version_since(numbers[1], needed):
-        message = f"{what} requires Ray {needed}, but `rayVersion` is `{version}`; use a newer version"
+        message = Sentence("{} requires Ray {}, but `rayVersion` is `{}`; use a newer version", what, needed, version)
         yield Violation(At(cluster.spec, "rayVersion"), message)
 
 
@@ -417,7 +455,7 @@ def _check_auth(cluster: _RayCluster) -> Violations:
     is_token = as_text(options.get("mode")) == "token"
     uses_kubernetes = value_of(options.get("enableK8sTokenAuth")) is True
     if uses_kubernetes and cluster.has_owner:
-        message = f"`enableK8sTokenAuth` is not supported in a {cluster.manifest.kind_name}; remove it"
+        message = Sentence("`enableK8sTokenAuth` is not supported in a {}; remove it", cluster.manifest.kind_name)
         yield Violation(At(options, "enableK8sTokenAuth"), message)
     elif uses_kubernetes and not is_token:
         yield Violation(At(options, "enableK8sTokenAuth"), "`enableK8sTokenAuth` requires `mode: token`; set it")
@@ -425,7 +463,7 @@ def _check_auth(cluster: _RayCluster) -> Violations:
         needed = "2.55.0" if uses_kubernetes else "2.52.0"
         yield from _check_ray_version(cluster, needed, "`authOptions`", At(options, "mode"))
         if uses_kubernetes and as_text(options.get("secretName")):
-            message = "`secretName` and `enableK8sTokenAuth` are mutually exclusive; remove one of them"
+            message = Sentence("`secretName` and `enableK8sTokenAuth` are mutually exclusive; remove one of them")
             yield Violation(At(options, "secretName"), message)
 
 
@@ -434,7 +472,9 @@ def _check_upgrade_strategy(cluster: _RayCluster) -> Violations:
     owner = as_text(cluster.manifest.labels.get("ray.io/originated-from-crd"))
     creator = cluster.manifest.kind_name if cluster.has_owner else owner if owner in ("RayJob", "RayService") else ""
     if is_set(strategy.get("type")) and creator:
-        message = f"`upgradeStrategy` of a RayCluster is not supported if a {creator} creates the cluster; remove it"
+        message = Sentence(
+            "`upgradeStrategy` of a RayCluster is not supported if a {} creates the cluster; remove it", creator
+        )
         yield Violation(At(strategy, "type"), message)
 
 
@@ -446,7 +486,7 @@ def _check_priority(cluster: _RayCluster) -> Violations:
         outdated = list(_check_ray_version(cluster, "2.56.0", what, At(group.data, "priority")))
         yield from outdated
         if not outdated and not cluster.enables_autoscaler_v2:
-            message = f"{what} requires version 2 of the autoscaler; set `autoscalerOptions.version: v2`"
+            message = Sentence("{} requires version 2 of the autoscaler; set `autoscalerOptions.version: v2`", what)
             yield Violation(At(group.data, "priority"), message)
 
 
@@ -457,18 +497,20 @@ def _check_network_policy(cluster: _RayCluster) -> Violations:
     names = [group.name for group in cluster.workers]
     for group in cluster.workers:
         if group.name and not is_dns_label(group.name):
-            message = f"`{group.name}` is part of the name of a NetworkPolicy; {DNS_LABEL}"
+            message = Sentence("`{}` is part of the name of a NetworkPolicy; {}", group.name, DNS_LABEL)
             yield Violation(At(group.data, "groupName"), message)
     mode = as_text(policy.get("mode"))
     useless = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}.get(mode, "")
     groups = list(iter_mappings(policy.get("workerGroups")))
     for rules in (as_mapping(policy.get("head")), as_mapping(policy.get("worker")), *groups):
         if useless and value_of(rules.get(useless)):
-            message = f"`{useless}` has no effect with `mode: {mode}`, and KubeRay rejects it; remove it"
+            message = Sentence("`{}` has no effect with `mode: {}`, and KubeRay rejects it; remove it", useless, mode)
             yield Violation(At(rules, useless, is_key=True), message)
     for rules in groups:
         if (name := as_text(rules.get("groupName"))) and name not in names:
-            yield Violation(At(rules, "groupName"), f"there is no worker group `{name}`; use one of `workerGroupSpecs`")
+            yield Violation(
+                At(rules, "groupName"), Sentence("there is no worker group `{}`; use one of `workerGroupSpecs`", name)
+            )
 
 
 def _check_tls(cluster: _RayCluster) -> Violations:

@@ -35,6 +35,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, Place, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.yamlio.read import read
 
 OPERATOR = "kuberay"
@@ -79,7 +80,7 @@ def _check_cluster(job: _RayJob) -> Violations:
     if not job.selector and not is_set(job.spec.get("rayClusterSpec")):
         yield Violation(job.parent, "a RayJob requires `rayClusterSpec` or `clusterSelector`; set one of them")
     elif job.selector and not as_text(job.selector.get(_SELECTOR_KEY)):
-        message = f"`clusterSelector` requires the name of a RayCluster as `{_SELECTOR_KEY}`; set it"
+        message = Sentence("`clusterSelector` requires the name of a RayCluster as `{}`; set it", _SELECTOR_KEY)
         yield Violation(At(job.spec, "clusterSelector", is_key=True), message)
 
 
@@ -121,7 +122,7 @@ def _check_selector_retries(job: _RayJob) -> Violations:
 
 def _forbid_retries(job: _RayJob, feature: str) -> Violations:
     if (as_integer(job.spec.get("backoffLimit")) or 0) > 0:
-        message = f"`backoffLimit` above 0 is not supported with `{feature}`; remove it"
+        message = Sentence("`backoffLimit` above 0 is not supported with `{}`; remove it", feature)
         yield Violation(At(job.spec, "backoffLimit"), message)
 
 
@@ -130,11 +131,13 @@ def _check_sidecar(job: _RayJob) -> Violations:
         return
     for name in ("submitterPodTemplate", "submitterConfig", "clusterSelector"):
         if is_set(job.spec.get(name)) and (name != "clusterSelector" or job.selector):
-            yield Violation(At(job.spec, name, is_key=True), f"`{name}` is not supported with `SidecarMode`; remove it")
+            yield Violation(
+                At(job.spec, name, is_key=True), Sentence("`{}` is not supported with `SidecarMode`; remove it", name)
+            )
     place = find_at(job.spec, "rayClusterSpec", "headGroupSpec", "template", "spec", "restartPolicy")
     policy = as_text(place.node) if place else ""
     if policy not in ("", "Never"):
-        message = f"`restartPolicy` of the head is `{policy}`, but `SidecarMode` requires `Never`; use it"
+        message = Sentence("`restartPolicy` of the head is `{}`, but `SidecarMode` requires `Never`; use it", policy)
         yield Violation(place, message)
 
 
@@ -148,7 +151,9 @@ def _check_runtime_env(job: _RayJob) -> Violations:
         (found for found in source.findings if found.rule in ("yaml-syntax", "not-a-mapping", "unknown-anchor")), None
     )
     if found is not None:
-        message = f"`runtimeEnvYAML` is not a mapping in YAML: {found.message}; write one such as `pip: [torch]`"
+        message = Sentence(
+            "`runtimeEnvYAML` is not a mapping in YAML: {}; write one such as `pip: [torch]`", found.message
+        )
         yield Violation(place, message)
         return
     for document in source.documents[:1]:
@@ -182,11 +187,12 @@ def _check_deletion(job: _RayJob) -> Violations:
             policy = as_text(holder.get("policy"))
             if not policy:
                 key = find_at(strategy, name, is_key=True) or At(job.spec, "deletionStrategy", is_key=True)
-                yield Violation(key, f"`deletionStrategy` requires `{name}.policy`; set it")
+                yield Violation(key, Sentence("`deletionStrategy` requires `{}.policy`; set it", name))
             yield from _check_policy(job, policy, holder)
             if policy == "DeleteNone" and job.shuts_down:
                 yield Violation(
-                    At(holder, "policy"), f"`{policy}` contradicts `shutdownAfterJobFinishes: true`; remove one of them"
+                    At(holder, "policy"),
+                    Sentence("`{}` contradicts `shutdownAfterJobFinishes: true`; remove one of them", policy),
                 )
     elif rules and not is_legacy:
         yield from _check_deletion_rules(job, rules)
@@ -197,10 +203,10 @@ def _check_deletion(job: _RayJob) -> Violations:
 
 def _check_policy(job: _RayJob, policy: str, holder: Mapping[str, Node]) -> Violations:
     if job.selector and policy in ("DeleteCluster", "DeleteWorkers"):
-        message = f"`{policy}` is not supported with `clusterSelector`; use `DeleteSelf` or `DeleteNone`"
+        message = Sentence("`{}` is not supported with `clusterSelector`; use `DeleteSelf` or `DeleteNone`", policy)
         yield Violation(At(holder, "policy"), message)
     elif policy == "DeleteWorkers" and job.autoscales:
-        message = f"`{policy}` is not supported with `enableInTreeAutoscaling`; use `DeleteCluster`"
+        message = Sentence("`{}` is not supported with `enableInTreeAutoscaling`; use `DeleteCluster`", policy)
         yield Violation(At(holder, "policy"), message)
 
 
@@ -217,7 +223,8 @@ def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Node]]) -> Viol
         known = times.setdefault(status, {})
         if policy in known:
             yield Violation(
-                At(rule, "policy"), f"`{policy}` for `{status}` is also in an earlier rule; remove one of them"
+                At(rule, "policy"),
+                Sentence("`{}` for `{}` is also in an earlier rule; remove one of them", policy, status),
             )
         else:
             known[policy] = condition
@@ -227,9 +234,11 @@ def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Node]]) -> Viol
         for policy in (name for name in ("DeleteWorkers", "DeleteCluster", "DeleteSelf") if name in known):
             ttl = as_integer(known[policy].get("ttlSeconds")) or 0
             if before and ttl < least:
-                message = f"`ttlSeconds` of `{policy}` for `{status}` is `{ttl}`, but that of `{before}` is"
+                message = Sentence(
+                    "`ttlSeconds` of `{}` for `{}` is `{}`, but that of `{}` is", policy, status, ttl, before
+                )
                 place: Place = find_at(known[policy], "ttlSeconds") or known[policy]
-                yield Violation(place, f"{message} `{least}`; use at least {least}")
+                yield Violation(place, Sentence("{} `{}`; use at least {}", message, least, least))
             before, least = policy, ttl
 
 
@@ -248,10 +257,12 @@ def _check_entrypoint_gpus(job: _RayJob) -> Violations:
     most = max((pod.containers[0].gpus for pod in pods if pod.containers), default=0)
     has_claims = any(pod.spec.get("resourceClaims") for pod in pods)
     if isinstance(wanted, (int, float)) and wanted > most and cluster and not declared and not has_claims:
-        message = (
-            f"`entrypointNumGpus` is `{wanted}`, but no pod of the cluster has more than {most} GPUs, so Ray never"
+        message = Sentence(
+            "`entrypointNumGpus` is `{}`, but no pod of the cluster has more than {} GPUs, so Ray never", wanted, most
         )
-        yield Violation(At(job.spec, "entrypointNumGpus"), f"{message} starts the command; use at most {most}")
+        yield Violation(
+            At(job.spec, "entrypointNumGpus"), Sentence("{} starts the command; use at most {}", message, most)
+        )
 
 
 def _check_submitter(job: _RayJob) -> Violations:
@@ -276,8 +287,10 @@ def _list_job_checks(*path: str) -> tuple[Check, ...]:
 def _check_name(manifest: Manifest) -> Violations:
     name = full_name(manifest)
     if len(name) > 36:
-        message = f"`{given_name(manifest)}` has {len(name)} characters, but KubeRay appends more to it for its RayJobs"
-        yield Violation(name_place(manifest), f"{message}; use at most 36")
+        message = Sentence(
+            "`{}` has {} characters, but KubeRay appends more to it for its RayJobs", given_name(manifest), len(name)
+        )
+        yield Violation(name_place(manifest), Sentence("{}; use at most 36", message))
 
 
 def _check_timeout(manifest: Manifest) -> Violations:
@@ -287,14 +300,18 @@ def _check_timeout(manifest: Manifest) -> Violations:
         return
     is_time = _duration.fullmatch(found) or _seconds.fullmatch(found)
     if not is_time or found.startswith("-") or not _nonzero.search(found):
-        message = f"annotation `{_TIMEOUT}` has the invalid value `{found}`; write a positive duration such as `5m`"
+        message = Sentence(
+            "annotation `{}` has the invalid value `{}`; write a positive duration such as `5m`", _TIMEOUT, found
+        )
         yield Violation(At(manifest.annotations, _TIMEOUT), message)
 
 
 def _check_head_service(manifest: Manifest) -> Violations:
     place = find_at(manifest.spec, "rayClusterConfig", "headGroupSpec", "headService", "metadata", "name")
     if place and as_text(place.node):
-        yield Violation(place, f"KubeRay names the Service of the head itself; remove `{as_text(place.node)}`")
+        yield Violation(
+            place, Sentence("KubeRay names the Service of the head itself; remove `{}`", as_text(place.node))
+        )
 
 
 def _check_service_dashboard(manifest: Manifest) -> Violations:
@@ -311,10 +328,10 @@ def _check_incremental_upgrade(manifest: Manifest) -> Violations:
     if as_text(strategy.get("type")) != _INCREMENTAL:
         return
     if value_of(get_path(manifest.spec, "rayClusterConfig", "enableInTreeAutoscaling")) is not True:
-        message = f"`{_INCREMENTAL}` requires `enableInTreeAutoscaling: true` in `rayClusterConfig`; set it"
+        message = Sentence("`{}` requires `enableInTreeAutoscaling: true` in `rayClusterConfig`; set it", _INCREMENTAL)
         yield Violation(At(strategy, "type"), message)
     if not is_set(strategy.get("clusterUpgradeOptions")):
-        yield Violation(At(strategy, "type"), f"`{_INCREMENTAL}` requires `clusterUpgradeOptions`; set it")
+        yield Violation(At(strategy, "type"), Sentence("`{}` requires `clusterUpgradeOptions`; set it", _INCREMENTAL))
         return
     options = as_mapping(strategy["clusterUpgradeOptions"])
     surge, step = (as_integer(options.get(name)) for name in ("maxSurgePercent", "stepSizePercent"))
@@ -324,9 +341,11 @@ def _check_incremental_upgrade(manifest: Manifest) -> Violations:
     for name in ("stepSizePercent", "intervalSeconds", "gatewayClassName"):
         if not is_set(options.get(name)) or value_of(options[name]) == "":
             key = find_at(options, name, is_key=True) or At(strategy, "clusterUpgradeOptions", is_key=True)
-            yield Violation(key, f"`{_INCREMENTAL}` requires `{name}`; set it")
+            yield Violation(key, Sentence("`{}` requires `{}`; set it", _INCREMENTAL, name))
     if step is not None and surge is not None and 100 >= step > surge:
-        message = f"`stepSizePercent` is `{step}`, but `maxSurgePercent` is `{surge}`; use at most {surge}"
+        message = Sentence(
+            "`stepSizePercent` is `{}`, but `maxSurgePercent` is `{}`; use at most {}", step, surge, surge
+        )
         yield Violation(At(options, "stepSizePercent"), message)
 
 

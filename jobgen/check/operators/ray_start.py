@@ -9,6 +9,7 @@ from jobgen.check.rules import ERROR, WARNING, Violation
 from jobgen.model.data import Node
 from jobgen.model.meant import find_meant, is_same_name
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 _OPTIONS = frozenset(
     """
@@ -32,7 +33,9 @@ def check_start_options(params: Mapping[str, Node]) -> Iterator[Violation]:
         name = str(key)
         meant = "" if name in _OPTIONS else find_meant(name, _OPTIONS)
         if meant:
-            message = f"`{name}` is not an option of `ray start` (`No such option: --{name}`); write `{meant}`"
+            message = Sentence(
+                "`{}` is not an option of `ray start` (`No such option: --{}`); write `{}`", name, name, meant
+            )
             # An option of a newer Ray can have a similar name, but not with other separators.
             yield Violation(
                 At(params, key, is_key=True), message, severity=ERROR if is_same_name(name, meant) else WARNING

@@ -22,6 +22,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import add_article
 from jobgen.model.place import At, Place, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 
 OPERATOR = "tensorstack"
@@ -45,13 +46,17 @@ def _check_shape(manifest: Manifest) -> Violations:
     old = [key for key in manifest.spec if key in moved]
     if old and "replicaSpecs" not in manifest.spec:
         verb = "belong" if len(old) > 1 else "belongs"
-        message = f"{join_names(old, 'and')} {verb} to the format that {manifest.kind_name} had before March 2025"
-        yield Violation(At(manifest.spec, old[0], is_key=True), f"{message}; a newer platform requires `replicaSpecs`")
+        message = Sentence(
+            "{} {} to the format that {} had before March 2025", join_names(old, "and"), verb, manifest.kind_name
+        )
+        yield Violation(
+            At(manifest.spec, old[0], is_key=True), Sentence("{}; a newer platform requires `replicaSpecs`", message)
+        )
         return
     for key in old:
         yield Violation(
             At(manifest.spec, key, is_key=True),
-            f"`{key}` was a field of {manifest.kind_name} before March 2025; use `{moved[key]}`",
+            Sentence("`{}` was a field of {} before March 2025; use `{}`", key, manifest.kind_name, moved[key]),
         )
 
 
@@ -59,7 +64,7 @@ def _check_replica_specs(manifest: Manifest) -> Violations:
     old = _OLD_FIELDS.get(manifest.kind_name, {})
     specs = _list_replica_specs(manifest)
     if not specs and not any(key in old for key in manifest.spec):
-        message = f"{add_article(manifest.kind_name)} requires at least one item in `replicaSpecs`; add one"
+        message = Sentence("{} requires at least one item in `replicaSpecs`; add one", add_article(manifest.kind_name))
         yield Violation(spec_place(manifest, "replicaSpecs"), message)
     for spec in specs:
         yield from out_of_bounds(spec, "replicas", 0)
@@ -78,7 +83,9 @@ def _check_launched_roles(manifest: Manifest) -> Violations:
         if as_text(spec.get("type")) == "worker" and "worker" not in names:
             key: Place = find_at(spec, "template", is_key=True) or spec
             place = find_at(containers[0], "name") if containers else key
-            message = f"the workers of {add_article(manifest.kind_name)} need a container named `worker`; rename it"
+            message = Sentence(
+                "the workers of {} need a container named `worker`; rename it", add_article(manifest.kind_name)
+            )
             yield Violation(place, message)
     # Another type is reported on its own.
     if manifest.kind_name == "ColossalAIJob" and {as_text(spec.get("type")) for spec in specs} == {"worker"}:
@@ -95,18 +102,22 @@ def _check_deepspeed(manifest: Manifest) -> Violations:
     if not as_text(config.get("customCommand")) and len(given) != 1 and not is_debugged:
         parent = find_at(config, "run", is_key=True) or spec_place(manifest, "config")
         place = At(run, given[1], is_key=True) if given else parent
-        message = f"`run` requires exactly one of {join_names(list(_RUN), 'or')}; got {len(given)}"
+        message = Sentence("`run` requires exactly one of {}; got {}", join_names(list(_RUN), "or"), len(given))
         yield Violation(place, message)
     for key in given:
         if not isinstance(run[key], list):
-            yield Violation(At(run, key), f"`{key}` must be a list of strings, such as `[train.py]`")
+            yield Violation(At(run, key), Sentence("`{}` must be a list of strings, such as `[train.py]`", key))
     yield from not_one_of(config, "autotune", ["none", "run", "tune"])
     for text, place in list_text_places(config.get("otherArgs")):
         argument = text.partition("=")[0]
         if argument in ("--no_local_rank", "--autotuning", "--module", "--no_python"):
-            yield Violation(place, f"`{argument}` is set by DeepSpeedJob; use the fields of `config` instead")
+            yield Violation(
+                place, Sentence("`{}` is set by DeepSpeedJob; use the fields of `config` instead", argument)
+            )
         elif argument in ("--save_pid", "--enable_each_rank_log", "--bind_cores_to_rank", "--bind_core_list"):
-            yield Violation(place, f"`{argument}` does not work with pdsh, which DeepSpeedJob uses; remove it")
+            yield Violation(
+                place, Sentence("`{}` does not work with pdsh, which DeepSpeedJob uses; remove it", argument)
+            )
 
 
 def _check_deepspeed_worker(manifest: Manifest) -> Violations:
@@ -116,7 +127,7 @@ def _check_deepspeed_worker(manifest: Manifest) -> Violations:
     for place in find_places(worker, path):
         written = as_text(place.node)
         if written in ("/root/.ssh", "/t9k/hostfile", "/root/.deepspeed_env"):
-            message = f"DeepSpeedJob writes `{written}`, so a mount there breaks it; use another path"
+            message = Sentence("DeepSpeedJob writes `{}`, so a mount there breaks it; use another path", written)
             yield Violation(place, message)
 
 
@@ -126,7 +137,9 @@ def _check_end_rules(manifest: Manifest) -> Violations:
         for rule in iter_mappings(manifest.spec.get(field)):
             for kind, indexes in rule.items():
                 if kind not in counts:
-                    message = f"there is no replica spec of type `{kind}`{did_you_mean(kind, list(counts))}"
+                    message = Sentence(
+                        "there is no replica spec of type `{}`{}", kind, did_you_mean(kind, list(counts))
+                    )
                     yield Violation(At(rule, kind, is_key=True), message)
                     continue
                 replicas = as_integer(counts[kind])
@@ -152,10 +165,11 @@ def _check_elastic(manifest: Manifest) -> Violations:
         return
     if low is not None and high is not None and low > high:
         yield Violation(
-            At(elastic, "minReplicas"), f"`minReplicas` is `{low}`, but `maxReplicas` is `{high}`; swap them"
+            At(elastic, "minReplicas"),
+            Sentence("`minReplicas` is `{}`, but `maxReplicas` is `{}`; swap them", low, high),
         )
     elif wanted is not None and not (low or 0) <= wanted <= (wanted if high is None else high):
-        message = f"`expectedReplicas` is `{wanted}`, but must be between `minReplicas` and `maxReplicas`"
+        message = Sentence("`expectedReplicas` is `{}`, but must be between `minReplicas` and `maxReplicas`", wanted)
         yield Violation(At(elastic, "expectedReplicas"), message)
 
 

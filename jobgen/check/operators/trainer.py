@@ -11,6 +11,7 @@ from jobgen.k8s.nodes import as_integer, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 
 OPERATOR = "trainer"
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -31,7 +32,9 @@ def list_steps(runtime: Mapping[str, Node]) -> Iterator[tuple[Mapping[str, Node]
 def _check_replicas(manifest: Manifest) -> Violations:
     for job, step in list_steps(manifest.object):
         if step in _CONTAINERS and as_integer(job.get("replicas")) not in (None, 1):
-            message = f"`replicas` of the replicated Job for `{step}` must be 1; set the number of nodes in `numNodes`"
+            message = Sentence(
+                "`replicas` of the replicated Job for `{}` must be 1; set the number of nodes in `numNodes`", step
+            )
             yield Violation(At(job, "replicas"), message)
 
 
@@ -40,7 +43,9 @@ def _check_containers(manifest: Manifest) -> Violations:
         pod = get_path(job, "template", "spec", "template", "spec")
         names = [as_text(each.get("name")) for each in iter_mappings(get_path(pod, "containers"))]
         if step in _CONTAINERS and names and _CONTAINERS[step] not in names:
-            message = f"the replicated Job for `{step}` requires a container `{_CONTAINERS[step]}`; rename one"
+            message = Sentence(
+                "the replicated Job for `{}` requires a container `{}`; rename one", step, _CONTAINERS[step]
+            )
             yield Violation(find_at(pod, "containers", is_key=True), message)
 
 

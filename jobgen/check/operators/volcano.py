@@ -34,6 +34,7 @@ from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, Gathered, Place, find_at
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 
 OPERATOR = "volcano"
@@ -101,7 +102,7 @@ def _check_patterns(manifest: Manifest) -> Violations:
         reason = fault(pattern) if pattern and not available() else ""
         if reason:
             place = find_at(member, "selector", "regexMatch", "pattern")
-            yield Violation(place, f"`{pattern}` is not a regular expression: {reason}; write a valid one")
+            yield Violation(place, Sentence("`{}` is not a regular expression: {}; write a valid one", pattern, reason))
 
 
 class _Task(NamedTuple):
@@ -140,10 +141,12 @@ def _check_tasks(manifest: Manifest) -> Violations:
     for task in _list_tasks(manifest):
         if is_empty(task.data.get("template")):
             place = find_at(task.data, "template", is_key=True) or task.place
-            yield Violation(place, f"task `{task.name}` requires `template` with the containers of its pods; set it")
+            yield Violation(
+                place, Sentence("task `{}` requires `template` with the containers of its pods; set it", task.name)
+            )
         if task.name in seen:
             place = field_place(task.data, "name") or task.place
-            yield Violation(place, f"two tasks are named `{task.name}`; rename one of them")
+            yield Violation(place, Sentence("two tasks are named `{}`; rename one of them", task.name))
         seen.add(task.name)
 
 
@@ -152,7 +155,9 @@ def _check_templates(manifest: Manifest) -> Violations:
     for task in _list_tasks(manifest):
         if not isinstance(task.data.get("template"), dict):
             place = find_at(task.data, "template", is_key=True) or task.place
-            yield Violation(place, f"task `{task.name}` requires `template` with the containers of its pods; set it")
+            yield Violation(
+                place, Sentence("task `{}` requires `template` with the containers of its pods; set it", task.name)
+            )
 
 
 def _check_old_tasks(manifest: Manifest) -> Violations:
@@ -165,7 +170,9 @@ def _check_old_tasks(manifest: Manifest) -> Violations:
         for name in ("replicas", "minAvailable"):
             yield from out_of_bounds(task.data, name, 0)
         if not is_dns_label(task.name):
-            yield Violation(At(task.data, "name"), f"`{task.name}` is not a valid name of a task; {DNS_LABEL}")
+            yield Violation(
+                At(task.data, "name"), Sentence("`{}` is not a valid name of a task; {}", task.name, DNS_LABEL)
+            )
     for name in ("minAvailable", "maxRetry", "ttlSecondsAfterFinished"):
         yield from out_of_bounds(manifest.spec, name, 0)
 
@@ -175,11 +182,15 @@ def _check_min_available(manifest: Manifest) -> Violations:
     for task in tasks:
         least = as_integer(task.data.get("minAvailable"))
         if least is not None and least > task.replicas:
-            message = f"`minAvailable` of task `{task.name}` is `{least}`, but it has `replicas: {task.replicas}`"
-            yield Violation(At(task.data, "minAvailable"), f"{message}; use at most {task.replicas}")
+            message = Sentence(
+                "`minAvailable` of task `{}` is `{}`, but it has `replicas: {}`", task.name, least, task.replicas
+            )
+            yield Violation(At(task.data, "minAvailable"), Sentence("{}; use at most {}", message, task.replicas))
     total, least = sum(task.replicas for task in tasks), as_integer(manifest.spec.get("minAvailable"))
     if least is not None and tasks and least > total:
-        message = f"`minAvailable` is `{least}`, but all tasks together have {total} replicas; use at most {total}"
+        message = Sentence(
+            "`minAvailable` is `{}`, but all tasks together have {} replicas; use at most {}", least, total, total
+        )
         yield Violation(At(manifest.spec, "minAvailable"), message)
 
 
@@ -208,7 +219,8 @@ def _check_policy(
             yield Violation(At(policy, "exitCode"), "`exitCode` is `0`, which means success; use another code")
         elif code in codes:
             yield Violation(
-                At(policy, "exitCode"), f"`exitCode: {code}` is also in an earlier policy; remove one of them"
+                At(policy, "exitCode"),
+                Sentence("`exitCode: {}` is also in an earlier policy; remove one of them", code),
             )
         codes.add(code)
     elif not events:
@@ -227,13 +239,15 @@ def _check_events(
         if event in ("PodRunning", "OutOfSync", "CommandIssued") or not has_schema:
             yield from not_one_of(place.holder, place.key, _EVENTS, name="event")
         if event in seen:
-            yield Violation(place, f"event `{event}` is also in an earlier policy; remove one of them")
+            yield Violation(place, Sentence("event `{}` is also in an earlier policy; remove one of them", event))
     known = _since(manifest, _ACTIONS)
     if is_set(policy.get("action")):
         # The pods of a distributed job start again together: `Restart` is none of the others.
         yield from not_one_of(policy, "action", known, allow_empty=False, meant=_MEANT_ACTIONS)
     else:
-        yield Violation(policy, f"a policy for an event requires `action`; set it to one such as `{known[1]}`")
+        yield Violation(
+            policy, Sentence("a policy for an event requires `action`; set it to one such as `{}`", known[1])
+        )
 
 
 def _check_plugins(manifest: Manifest) -> Violations:
@@ -242,7 +256,8 @@ def _check_plugins(manifest: Manifest) -> Violations:
     for name in plugins:
         if name not in known:
             yield Violation(
-                At(plugins, name, is_key=True), f"Volcano has no plugin `{name}`{did_you_mean(name, known)}"
+                At(plugins, name, is_key=True),
+                Sentence("Volcano has no plugin `{}`{}", name, did_you_mean(name, known)),
             )
 
 
@@ -287,16 +302,24 @@ def _check_volumes(manifest: Manifest) -> Violations:
     for index, volume in enumerate_mappings(manifest.spec.get("volumes")):
         path, claim = as_text(volume.get("mountPath")), as_text(volume.get("volumeClaimName"))
         if path and path in seen:
-            yield Violation(At(volume, "mountPath"), f"two volumes are mounted at `{path}`; change one of the paths")
+            yield Violation(
+                At(volume, "mountPath"), Sentence("two volumes are mounted at `{}`; change one of the paths", path)
+            )
         seen.add(path)
         if not claim and not is_set(volume.get("volumeClaim")):
             place = At(manifest.spec["volumes"], index)
-            yield Violation(place, f"the volume at `{path}` requires `volumeClaim` or `volumeClaimName`; set one")
+            yield Violation(
+                place, Sentence("the volume at `{}` requires `volumeClaim` or `volumeClaimName`; set one", path)
+            )
         elif claim and is_set(volume.get("volumeClaim")):
-            message = f"`volumeClaimName: {claim}` and `volumeClaim` are mutually exclusive; remove one of them"
+            message = Sentence(
+                "`volumeClaimName: {}` and `volumeClaim` are mutually exclusive; remove one of them", claim
+            )
             yield Violation(At(volume, "volumeClaimName"), message)
         elif claim and not is_dns_subdomain(claim):
-            yield Violation(At(volume, "volumeClaimName"), f"`{claim}` is not a valid name of a claim; {DNS_SUBDOMAIN}")
+            yield Violation(
+                At(volume, "volumeClaimName"), Sentence("`{}` is not a valid name of a claim; {}", claim, DNS_SUBDOMAIN)
+            )
 
 
 def _check_queue(manifest: Manifest) -> Violations:
@@ -314,7 +337,7 @@ def _check_depends_on(manifest: Manifest) -> Violations:
         wanted = dict(list_text_places(as_mapping(task.data.get("dependsOn")).get("name")))
         for name, place in wanted.items():
             if name not in names:
-                yield Violation(place, f"there is no task `{name}`{did_you_mean(name, names)}")
+                yield Violation(place, Sentence("there is no task `{}`{}", name, did_you_mean(name, names)))
         waiting[task.name] = set(wanted).intersection(names)
         places[task.name] = next(iter(wanted.values()), None)
     while ready := [name for name, wanted in waiting.items() if not wanted]:
@@ -325,7 +348,9 @@ def _check_depends_on(manifest: Manifest) -> Violations:
     if waiting:
         first = next(iter(waiting))
         cycle = ", ".join(f"`{name}`" for name in waiting)
-        yield Violation(places[first], f"tasks depend on each other in a cycle: {cycle}; remove a dependency")
+        yield Violation(
+            places[first], Sentence("tasks depend on each other in a cycle: {}; remove a dependency", cycle)
+        )
 
 
 def _check_dependent_gang(manifest: Manifest) -> Violations:
@@ -340,7 +365,9 @@ def _check_dependent_gang(manifest: Manifest) -> Violations:
     )
     ready = sum(task.replicas for task in tasks if task not in waiting)
     if waiting and 0 < ready < least:
-        message = f"task `{waiting[0].name}` waits for the tasks that it depends on, but the gang needs {least}"
+        message = Sentence(
+            "task `{}` waits for the tasks that it depends on, but the gang needs {}", waiting[0].name, least
+        )
         message += f" pods, and the others are {ready}: all stay Pending; set `minAvailable` to at most {ready}"
         place = find_at(manifest.spec, "minAvailable") or At(waiting[0].data, "dependsOn", is_key=True)
         # Without its plugin `gang`, Volcano starts pods one by one.
@@ -359,9 +386,11 @@ def _check_topology_policy(manifest: Manifest) -> Violations:
             milli = to_milli(requests.get("cpu"))
             if not milli or milli % 1000:
                 name = as_text(container.get("name"))
-                message = f"`topologyPolicy: {policy}` requires whole CPUs, which container `{name}` does not request"
+                message = Sentence(
+                    "`topologyPolicy: {}` requires whole CPUs, which container `{}` does not request", policy, name
+                )
                 place = find_at(requests, "cpu") or At(task.data, "topologyPolicy")
-                yield Violation(place, f"{message}; set `cpu`")
+                yield Violation(place, Sentence("{}; set `cpu`", message))
 
 
 def _check_partitions(manifest: Manifest) -> Violations:
@@ -374,13 +403,14 @@ def _check_partitions(manifest: Manifest) -> Violations:
             # The schema reports these.
             continue
         if task.replicas != total * size:
-            message = f"`replicas` of task `{task.name}` is `{task.replicas}`, but `totalPartitions` times"
+            message = Sentence("`replicas` of task `{}` is `{}`, but `totalPartitions` times", task.name, task.replicas)
             place = field_place(task.data, "replicas") or At(task.data, "partitionPolicy", is_key=True)
-            yield Violation(place, f"{message} `partitionSize` is {total * size}; make them equal")
+            yield Violation(place, Sentence("{} `partitionSize` is {}; make them equal", message, total * size))
         elif available is not None and least > 0 and least * size != available:
-            message = f"`minAvailable` of task `{task.name}` is `{available}`, but `minPartitions` times"
+            message = Sentence("`minAvailable` of task `{}` is `{}`, but `minPartitions` times", task.name, available)
             yield Violation(
-                At(task.data, "minAvailable"), f"{message} `partitionSize` is {least * size}; make them equal"
+                At(task.data, "minAvailable"),
+                Sentence("{} `partitionSize` is {}; make them equal", message, least * size),
             )
         yield from _check_tiers(policy.get("networkTopology"))
 
@@ -392,8 +422,8 @@ def _check_names(manifest: Manifest) -> Violations:
     longest = max(suffixes, key=len, default="")
     if len(name) + len(longest) > _MAX_NAME:
         given = given_name(manifest)
-        message = f"`{given}` has {len(name)} characters, but `…{longest}` is appended to it for pods"
-        yield Violation(name_place(manifest), f"{message}; use at most {max(_MAX_NAME - len(longest), 1)}")
+        message = Sentence("`{}` has {} characters, but `…{}` is appended to it for pods", given, len(name), longest)
+        yield Violation(name_place(manifest), Sentence("{}; use at most {}", message, max(_MAX_NAME - len(longest), 1)))
 
 
 def _check_host_names(manifest: Manifest) -> Violations:
@@ -403,8 +433,8 @@ def _check_host_names(manifest: Manifest) -> Violations:
     if not name or not any(plugin in plugins for plugin in ("svc", *_NEED_SERVICE)):
         return
     if "." in name:
-        message = f"`{name}` is the name of a Service and part of host names, because of the plugin `svc`"
-        yield Violation(place, f"{message}; {DNS_LABEL}")
+        message = Sentence("`{}` is the name of a Service and part of host names, because of the plugin `svc`", name)
+        yield Violation(place, Sentence("{}; {}", message, DNS_LABEL))
         return
     for index, task in enumerate(_list_tasks(manifest)):
         suffix = f"-{task.name}-{max(task.replicas - 1, 0)}"
@@ -412,16 +442,20 @@ def _check_host_names(manifest: Manifest) -> Violations:
         # The webhook reports what is too long already with the index of the task.
         if is_long and len(f"{name}-{task.name}-{index}") <= _MAX_NAME and not as_text(task.pod.get("hostname")):
             given = given_name(manifest)
-            message = f"`{given}` has {len(name)} characters, but `…{suffix}` is appended to it for host names"
-            yield Violation(place, f"{message}; use at most {max(_MAX_NAME - len(suffix), 1)}")
+            message = Sentence(
+                "`{}` has {} characters, but `…{}` is appended to it for host names", given, len(name), suffix
+            )
+            yield Violation(place, Sentence("{}; use at most {}", message, max(_MAX_NAME - len(suffix), 1)))
             return
 
 
 def _check_name(manifest: Manifest) -> Violations:
     name = full_name(manifest)
     if len(name) > _MAX_CRON_JOB_NAME:
-        message = f"`{given_name(manifest)}` has {len(name)} characters; its Jobs append a time, so use at most"
-        yield Violation(name_place(manifest), f"{message} {_MAX_CRON_JOB_NAME}")
+        message = Sentence(
+            "`{}` has {} characters; its Jobs append a time, so use at most", given_name(manifest), len(name)
+        )
+        yield Violation(name_place(manifest), Sentence("{} {}", message, _MAX_CRON_JOB_NAME))
 
 
 def _check_jobs(manifest: Manifest) -> Violations:
@@ -448,7 +482,7 @@ def _check_jobs(manifest: Manifest) -> Violations:
     for check in CHECKS["Job"]:
         for violation in check.find(child) if check.applies_to(version) and check.rule != NEVER_STARTS else ():
             place = find_written(manifest, violation.node, At(manifest.spec, "jobTemplate", is_key=True))
-            message = f"Volcano rejects its Jobs: {violation.sentence}"
+            message = Sentence("Volcano rejects its Jobs: {}", violation.sentence)
             yield violation._replace(node=place, sentence=message)
 
 
@@ -465,11 +499,13 @@ def _check_quantities(manifest: Manifest) -> Violations:
             is_divisible = name in _DIVISIBLE or name.startswith("hugepages-") or "kubernetes.io/" in name
             if milli < 0:
                 yield Violation(
-                    At(resources, name), f"`{name}` of `{field}` must not be negative, got `{value_of(node)}`"
+                    At(resources, name),
+                    Sentence("`{}` of `{}` must not be negative, got `{}`", name, field, value_of(node)),
                 )
             elif milli % 1000 and not is_divisible:
                 yield Violation(
-                    At(resources, name), f"`{name}` of `{field}` must be a whole number, got `{value_of(node)}`"
+                    At(resources, name),
+                    Sentence("`{}` of `{}` must be a whole number, got `{}`", name, field, value_of(node)),
                 )
 
 
@@ -478,7 +514,9 @@ def _check_amounts(manifest: Manifest) -> Violations:
     capability, deserved, guarantee = _list_resources(manifest).values()
     for name, node in guarantee.items():
         if name not in deserved:
-            message = f"`guarantee` has `{name}`, but `deserved` does not; set it to `{value_of(node)}` or more"
+            message = Sentence(
+                "`guarantee` has `{}`, but `deserved` does not; set it to `{}` or more", name, value_of(node)
+            )
             yield Violation(At(guarantee, name), message)
         else:
             yield from _compare(name, guarantee, "guarantee", deserved, "deserved")
@@ -493,14 +531,18 @@ def _compare(
     less, more = to_milli(low[name]), to_milli(high[name])
     if less is not None and more is not None and less > more:
         low_value, high_value = value_of(low[name]), value_of(high[name])
-        message = f"`{name}` of `{low_field}` is `{low_value}`, but that of `{high_field}` is `{high_value}`"
-        yield Violation(At(low, name), f"{message}; use at most that")
+        message = Sentence(
+            "`{}` of `{}` is `{}`, but that of `{}` is `{}`", name, low_field, low_value, high_field, high_value
+        )
+        yield Violation(At(low, name), Sentence("{}; use at most that", message))
 
 
 def _check_parent(manifest: Manifest) -> Violations:
     parent = as_text(manifest.spec.get("parent"))
     if parent and parent != "root" and parent == manifest.name:
-        yield Violation(At(manifest.spec, "parent"), f"queue `{parent}` cannot be its own parent; use another queue")
+        yield Violation(
+            At(manifest.spec, "parent"), Sentence("queue `{}` cannot be its own parent; use another queue", parent)
+        )
 
 
 def _check_state(manifest: Manifest) -> Violations:
@@ -513,8 +555,8 @@ def _check_hierarchy(manifest: Manifest) -> Violations:
         return
     place = find_at(manifest.annotations, _WEIGHTS) or At(manifest.annotations, _HIERARCHY)
     if len(path.split("/")) != len(weights.split("/")):
-        message = f"annotation `{_HIERARCHY}` is `{path}`, and `{_WEIGHTS}` is `{weights}`"
-        yield Violation(place, f"{message}; write a weight for each step")
+        message = Sentence("annotation `{}` is `{}`, and `{}` is `{}`", _HIERARCHY, path, _WEIGHTS, weights)
+        yield Violation(place, Sentence("{}; write a weight for each step", message))
         return
     for weight in weights.split("/"):
         try:
@@ -522,7 +564,9 @@ def _check_hierarchy(manifest: Manifest) -> Violations:
         except ValueError:
             is_positive = False
         if not is_positive:
-            yield Violation(place, f"`{weight}` in annotation `{_WEIGHTS}` is not a positive number; write one")
+            yield Violation(
+                place, Sentence("`{}` in annotation `{}` is not a positive number; write one", weight, _WEIGHTS)
+            )
 
 
 CHECKS: Checks = {

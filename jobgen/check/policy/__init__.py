@@ -23,6 +23,7 @@ from jobgen.check.policy.parse import (
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release, format_release
 from jobgen.model.data import Node, TracedList, untraced, value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, suggest_value
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _find_older_errors(documents: Iterable[_Document], release: Release) -> Iter
     """Report what only the oldest of several clusters refuses."""
     for document in documents:
         for problem in find_errors(document, release):
-            message = f"{problem.sentence}; an environment has Kubernetes {format_release(release)}"
+            message = Sentence("{}; an environment has Kubernetes {}", problem.sentence, format_release(release))
             yield problem._replace(sentence=message, severity=Severity.WARNING)
 
 
@@ -134,7 +135,7 @@ def _add_policy(
     node = _find_name(document)
     name = str(value_of(node))
     if name in policies:
-        message = f"there are two policies named `{name}`"
+        message = Sentence("there are two policies named `{}`", name)
         problems.append(Problem("invalid-policy", message, node, category="policy"))
     else:
         policies[name] = (policy, document)
@@ -160,12 +161,14 @@ def _find_unbound(
     bound |= {find_meant(name, policies) for name in bound.difference(policies)}
     for name, (policy, document) in policies.items():
         if policy and name not in bound:
-            message = f"no binding uses policy `{name}`, so it has no effect; add a binding"
+            message = Sentence("no binding uses policy `{}`, so it has no effect; add a binding", name)
             node = document["metadata"]["name"]
             yield Problem("policy-without-binding", message, node, category="policy", severity=Severity.WARNING)
     for binding, document in bindings:
         if binding.policy not in policies:
             node = document["spec"]["policyName"]
-            message = f"there is no policy `{binding.policy}`{did_you_mean(binding.policy, list(policies))}"
+            message = Sentence(
+                "there is no policy `{}`{}", binding.policy, did_you_mean(binding.policy, list(policies))
+            )
             steps, safe = suggest_value(node, list(policies))
             yield Problem("binding-without-policy", message, node, category="policy", fix_steps=steps, safe=safe)

@@ -31,6 +31,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, MAX_NODES, MAX_OBJECT_LENGTH
 from jobgen.model.mutated import Change, Source
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 from jobgen.schema.types_of_release import Types
 from jobgen.spec.overlay import Cluster
 
@@ -361,7 +362,7 @@ def parse_mutating_policy(
         compiled = compile_mutation(unwrap_optionals(text, variables), NAMES)
         written = source[field]["expression"]
         if not isinstance(compiled, Expression):
-            message = f"the policy is not evaluated: {compiled.message}"
+            message = Sentence("the policy is not evaluated: {}", compiled.message)
             problems.append(
                 Problem("policy-not-evaluated", message, written, category="policy", severity=Severity.WARNING)
             )

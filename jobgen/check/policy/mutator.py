@@ -28,6 +28,7 @@ from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.mutated import Change, Mutated, Removal, carry_over, is_same
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 
 
 class _Invocation(NamedTuple):
@@ -137,6 +138,6 @@ class Mutator:
 def _to_problem(change: Change) -> Problem:
     """A mutation that failed, at its place in the policy."""
     policy, location = change.source
-    message = f"policy `{policy}` could not be applied: {change.error}"
+    message = Sentence("policy `{}` could not be applied: {}", policy, change.error)
     node = TracedScalar(policy, location) if location else None
     return Problem(policy, message, node, category="policy", severity=Severity.ERROR)

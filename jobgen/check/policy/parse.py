@@ -14,7 +14,7 @@ from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 from jobgen.schema.own_formats import compile_schema
 
 GROUP = "admissionregistration.k8s.io"
@@ -227,7 +227,7 @@ def _parse_expression(
         return None
     reason = "" if faulty is None else find_limit(text, variables, returns)
     if reason:
-        problem = _refuse(f"the policy is not evaluated: {reason}", item[field], "policy-not-evaluated")
+        problem = _refuse(Sentence("the policy is not evaluated: {}", reason), item[field], "policy-not-evaluated")
         found.append(problem._replace(severity=Severity.WARNING))
         return None
     return PolicyExpression(text, variables, returns)

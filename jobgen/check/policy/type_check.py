@@ -11,6 +11,7 @@ from jobgen.check.schema.cel_types import declare_object
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import Sentence
 
 MAX_TYPES = 10
 """The API server checks a rule against no more kinds than this."""
@@ -63,7 +64,11 @@ def find_type_problems(
         for message, kinds in messages.items():
             listed = ", ".join(kinds)
             yield Problem(
-                RULE, f"{message}, if the object is a {listed}", node, category="policy", severity=Severity.WARNING
+                RULE,
+                Sentence("{}, if the object is a {}", message, listed),
+                node,
+                category="policy",
+                severity=Severity.WARNING,
             )
 
 

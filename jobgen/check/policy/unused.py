@@ -12,7 +12,7 @@ from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 from jobgen.model.suggest import did_you_mean, find_closest
 
 _Document = Mapping[str, Any]
@@ -51,16 +51,22 @@ def find_unevaluated(documents: Iterable[_Document]) -> Iterator[Problem]:
             continue
         node = document.get("kind", document)
         if kind in (POLICY, BINDING):
-            message = f"`{api_version}` has no {kind}, so it is not evaluated; write `apiVersion: {_VERSION}`"
+            message = Sentence(
+                "`{}` has no {}, so it is not evaluated; write `apiVersion: {}`", api_version, kind, _VERSION
+            )
             yield _report(message, document.get("apiVersion", document), Severity.ERROR)
         elif api_version.partition("/")[0].endswith(_ENGINES) or kind in _SIMILAR_KINDS:
-            message = f"`{kind}` of `{api_version}` is not evaluated; rewrite it as a {POLICY}, or move it elsewhere"
+            message = Sentence(
+                "`{}` of `{}` is not evaluated; rewrite it as a {}, or move it elsewhere", kind, api_version, POLICY
+            )
             yield _report(message, node, Severity.ERROR)
         elif closest := find_closest(kind, [POLICY, BINDING], 0.85):
-            yield _report(f"`{kind}` is not a kind of policy; did you mean `{closest}`?", node, Severity.ERROR)
+            yield _report(
+                Sentence("`{}` is not a kind of policy; did you mean `{}`?", kind, closest), node, Severity.ERROR
+            )
         else:
             found = f"`{kind}`" if kind else "a document without `kind`"
-            message = f"{found} is neither a policy nor a binding, and no policy has it as its `paramKind`"
+            message = Sentence("{} is neither a policy nor a binding, and no policy has it as its `paramKind`", found)
             yield _report(message, node, Severity.WARNING)
 
 
@@ -106,9 +112,9 @@ def _find_unknown_resource(subject: str, block: Any) -> Problem | None:
             meant = find_meant_resource(name, groups)
             if meant is None:
                 return None
-            message = f"{subject} matches no kind: no kind of its groups has the resource `{name}`"
+            message = Sentence("{} matches no kind: no kind of its groups has the resource `{}`", subject, name)
             where = f"`{meant.resource}`" if meant.group in groups else f"`{meant.resource}` of `{meant.group}`"
-            first = first or _unmatched(f"{message}; did you mean {where}?", node)
+            first = first or _unmatched(Sentence("{}; did you mean {}?", message, where), node)
     return first
 
 
@@ -127,9 +133,11 @@ def _find_contradiction(subject: str, matches: Sequence[MatchResources], block: 
         for key in dict.fromkeys(requirement.key for requirement in every):
             if selectors[-1] and _is_impossible([requirement for requirement in every if requirement.key == key]):
                 node = block.get(field, block) if isinstance(block, Mapping) else block
-                message = f"{subject} matches nothing: no value of the label `{key}` satisfies its `{field}`"
+                message = Sentence(
+                    "{} matches nothing: no value of the label `{}` satisfies its `{}`", subject, key, field
+                )
                 other = " and that of the policy" if len(matches) > 1 and any(each.key == key for each in every) else ""
-                return _unmatched(f"{message}{other}; remove one of the conditions", node)
+                return _unmatched(Sentence("{}{}; remove one of the conditions", message, other), node)
     return None
 
 
@@ -164,7 +172,9 @@ def _find_false_condition(name: str, match: MatchResources, conditions: Any) -> 
             is_other = not any(each.startswith(kind[2].lower()[:_ALIKE]) for each in resources)
         if text in _FALSE or (is_other and "*" not in resources):
             why = "is always false" if text in _FALSE else "is false for all resources of its rules"
-            return _unmatched(f"policy `{name}` matches nothing: the condition `{text}` {why}; correct it", node)
+            return _unmatched(
+                Sentence("policy `{}` matches nothing: the condition `{}` {}; correct it", name, text, why), node
+            )
     return None
 
 
@@ -191,8 +201,10 @@ def _explain(subject: str, block: Any, resources: Sequence[NamedResource]) -> Pr
             is_any = "*" in name if field == "resources" else name == "*"
             if name not in known and not is_any:
                 hint = did_you_mean(name, sorted(known))
-                return _unmatched(f"{subject} matches no kind: no kind has the {word} `{name}`{hint}", node)
-    return _unmatched(f"{subject} matches no kind; check its groups, versions and resources", block)
+                return _unmatched(
+                    Sentence("{} matches no kind: no kind has the {} `{}`{}", subject, word, name, hint), node
+                )
+    return _unmatched(Sentence("{} matches no kind; check its groups, versions and resources", subject), block)
 
 
 def _unmatched(message: Words, node: Any) -> Problem:

@@ -14,7 +14,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.place import Derived, Entry, at_item, at_scalar, at_value
 from jobgen.model.quantity import to_milli
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 from jobgen.model.suggest import (
     ask_for,
     describe_quantities,
@@ -135,7 +135,7 @@ def _bound(bound: Any, types: tuple[type, ...], holds: Callable[[Any, Any], bool
         # The API server compares integers with integers.
         limit = int(bound) if type(found) is int else bound
         if not holds(found, limit) or (strict and found == limit):
-            message = f"`{name}` is {format_value(value)}, and must be {expected}"
+            message = Sentence("`{}` is {}, and must be {}", name, format_value(value), expected)
             problems.append(report_value("out-of-range", message, value, entry))
 
     return check
@@ -154,7 +154,9 @@ def _compile_format(name: str, release: Release, *, is_typed: bool) -> Iterator[
         # Without a type, the format stands for one.
         is_refused = not form.is_valid(found) if type(found) is str else not (is_typed or isinstance(value, list))
         if is_refused and found is not None:
-            message = f"`{name}` is {format_value(value)}, and must be {form.noun} such as `{form.example}`"
+            message = Sentence(
+                "`{}` is {}, and must be {} such as `{}`", name, format_value(value), form.noun, form.example
+            )
             problems.append(report_value("invalid-value", message, value, entry))
 
     yield check
@@ -190,11 +192,11 @@ def _text(is_valid: Callable[[str], object], expected: str, *, is_quantity: bool
             return
         head, place = f"`{name}` is {format_value(value)}, and must", at_value(value, entry)
         if is_quantity:
-            message = f"{head} be {describe_quantities(name, place)}"
+            message = Sentence("{} be {}", head, describe_quantities(name, place))
             fix_steps, safe = suggest_quantity(place, name)
             problem = Problem("invalid-quantity", message, place, category="schema", fix_steps=fix_steps, safe=safe)
         else:
-            problem = Problem("invalid-value", f"{head} {expected}", place, category="schema")
+            problem = Problem("invalid-value", Sentence("{} {}", head, expected), place, category="schema")
         problems.append(problem)
 
     return check
@@ -213,7 +215,7 @@ def _enum(allowed: list[Any]) -> Check:
         if not any(_is_enum_value(found, each) for each in allowed):
             meant = find_closest(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
             expected = list_alternatives(f"`{word}`" for word in words) + more
-            message = f"`{name}` is {format_value(value)}, and must be {expected}{ask_for(meant)}"
+            message = Sentence("`{}` is {}, and must be {}{}", name, format_value(value), expected, ask_for(meant))
             fix_steps, safe = suggest_value(at_value(value, entry), words)
             problem = report_value("invalid-value", message, value, entry)
             problems.append(problem._replace(fix_steps=fix_steps, safe=safe, meant=meant))
@@ -262,7 +264,7 @@ def compile_alternatives(word: str, options: list[Check], defaults: Mapping[str,
                 if len(problems) > MAX_FINDINGS:
                     break
         if word != "allOf" and not _COUNTS[word](fitting):
-            message = f"`{name}` has {_FORM_MESSAGES[word]}"
+            message = Sentence("`{}` has {}", name, _FORM_MESSAGES[word])
             problems.append(report_value("invalid-form", message, value, entry))
 
     return check

@@ -293,7 +293,7 @@ class _Compiler:
         own = find_own_path(holder, obj)
         if not own and isinstance(obj, dict) and key in OBJECT_META["properties"]:
             fix_steps, safe = suggest_move(key, obj, "metadata", obj)
-            moved = f"{problem.sentence}; it belongs in `metadata`"
+            moved = Sentence("{}; it belongs in `metadata`", problem.sentence)
             return problem._replace(sentence=moved, fix_steps=fix_steps, safe=safe, meant="")
         path = find_field_path(key, holder, obj, self._locations)
         if not path:
@@ -389,7 +389,7 @@ def _mapping(
             found = value[key] if key in value else None  # noqa: SIM401 -- for each mapping of each object
             is_missing = found is None or (type(found) is TracedScalar and is_null(found))
             if is_missing and not (key in keeps_null and key in value):
-                message = f"`{name}` needs `{key}`"
+                message = Sentence("`{}` needs `{}`", name, key)
                 at = At(value, key) if key in value else value or at_value(value, entry)
                 is_container = key == "name" and name.startswith(_CONTAINERS)
                 cause: Cause = "unnamed container" if is_container else ""
@@ -502,7 +502,7 @@ def _scalar(kinds: list[str], form: str) -> Check:
         if sort not in types:
             problems.append(_report_wrong_type(value, name, entry, expected, check))
         elif numbers is not None and sort is int and value_of(value) not in numbers:
-            message = f"`{name}` is `{value_of(value)}`, which does not fit into {form[3:]} bits"
+            message = Sentence("`{}` is `{}`, which does not fit into {} bits", name, value_of(value), form[3:])
             problems.append(report_value("out-of-range", message, value, entry))
 
     return check
@@ -563,11 +563,13 @@ def _report_wrong_type(value: Node, name: str, entry: Entry, expected: str, chec
         # A selector of Services has labels only.
         hint = f"; write the labels without `{name}:` above them"
     shown = format_value(value)
-    message = f"`{name}` is {shown}, and must be {expected}{hint}"
+    message = Sentence("`{}` is {}, and must be {}{}", name, shown, expected, hint)
     text = value_of(value)
     lines = text.count("\n") if isinstance(text, str) else 0
     if lines >= 2 and expected in (TYPE_NAMES["object"], TYPE_NAMES["array"]) and name not in ("args", "command"):
-        message = f"`{name}` is a text of {lines} lines, and must be {expected}; write it as YAML, without `|`"
+        message = Sentence(
+            "`{}` is a text of {} lines, and must be {}; write it as YAML, without `|`", name, lines, expected
+        )
     problem = report_value("wrong-type", message, value, entry)
     cause: Cause = "no list" if expected == TYPE_NAMES["array"] else ""
     return problem._replace(fix_steps=fix_steps, safe=safe, expected=expected, about=name, shown=shown, cause=cause)
@@ -590,7 +592,7 @@ def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: 
             shown, by = "/".join(map(str, identity)), "`, `".join(keys) or "value"
             is_hidden = name == "env" and isinstance(item, dict) and f"$({shown})" not in str(item.get("value"))
             advice = "delete the first one: containers get the last one" if is_hidden else "use different values"
-            message = f"`{shown}` occurs twice in `{name}` as `{by}`; {advice}"
+            message = Sentence("`{}` occurs twice in `{}` as `{}`; {}", shown, name, by, advice)
             yield Problem("duplicate-item", message, place, related, category="schema")
         seen.setdefault(identity, index)
 
@@ -616,10 +618,10 @@ def _with_embedded_object(check_value: Check) -> Check:
             problems.extend(validate_object_metadata(value.get("metadata"), _METADATA))
             version, kind = value_of(value.get("apiVersion")), value_of(value.get("kind"))
             if type(version) is str and (not version or version.count("/") > 1):
-                message = f"`{version}` is not an API version; write `v1` or `group/version`"
+                message = Sentence("`{}` is not an API version; write `v1` or `group/version`", version)
                 problems.append(Problem("invalid-value", message, At(value, "apiVersion"), category="schema"))
             if type(kind) is str and not is_dns_label_1035(kind.lower()):
-                message = f"`{kind}` is not a kind; in lower case, {DNS_LABEL_1035}"
+                message = Sentence("`{}` is not a kind; in lower case, {}", kind, DNS_LABEL_1035)
                 problems.append(Problem("invalid-value", message, At(value, "kind"), category="schema"))
 
     return check

@@ -16,7 +16,7 @@ from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, node_at
-from jobgen.model.sentence import Words, fault_of
+from jobgen.model.sentence import Sentence, Words, fault_of
 from jobgen.model.suggest import did_you_mean
 from jobgen.schema.shipped_kinds import (
     PLAIN_GROUPS,
@@ -139,7 +139,7 @@ def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_r
                 newer = select_newest(one for one in same if contains(one["schema"], release))
             shown = f"; the cluster has {operator} {release}" if release else ""
             hint = f"; use `{newer}`" if newer else "" if release else "; this kind has no successor"
-            return _report_missing(f"{name} {reason}{shown}{hint}", replacement=newer)
+            return _report_missing(Sentence("{} {}{}{}", name, reason, shown, hint), replacement=newer)
         release = custom.get("last", "")
     shipped = _compile(assemble_custom(custom, release), kubernetes)._replace(is_documented="incomplete" in custom)
     return _weaken(shipped) if custom.get("fromDocumentation") else shipped
@@ -153,7 +153,7 @@ def _find_foreign(custom: dict[str, Any], declared: str, kubernetes: str) -> Shi
     newer = find_known_version(custom["apiVersion"], custom["kind"])
     lacks = f"has no `{custom['kind']}` of `{custom['apiVersion']}`" + (f"; use `{newer}`" if newer else "")
     if not having:
-        return _report_missing(f"{operator} {declared} {lacks}", replacement=newer)
+        return _report_missing(Sentence("{} {} {}", operator, declared, lacks), replacement=newer)
     shipped = _compile(assemble_custom(custom, *having), kubernetes)._replace(is_documented=True)
     is_newer = declared and parse_version(declared)[:2] > parse_version(newest)[:2]
     if is_newer or custom.get("openForm"):
@@ -164,7 +164,7 @@ def _find_foreign(custom: dict[str, Any], declared: str, kubernetes: str) -> Shi
     if contains(custom["schema"], newest):
         return shipped
     # The newest release does not have the kind, but a cluster may have an older one.
-    missing = _weaken(_report_missing(f"{operator} {newest} {lacks}", replacement=newer))
+    missing = _weaken(_report_missing(Sentence("{} {} {}", operator, newest, lacks), replacement=newer))
     return shipped._replace(check=lambda obj: missing.check(obj) + shipped.check(obj))
 
 
@@ -191,13 +191,19 @@ def _doubt_newer(shipped: ShippedSchema, custom: Mapping[str, Any]) -> ShippedSc
         value = str(value_of(node_at(problem.node))) if problem.rule == "invalid-value" else ""
         if value not in added:
             return problem
-        message = f"`{value}` is a value that {added[value]} adds to the CRD; without it, the API server refuses it"
+        message = Sentence(
+            "`{}` is a value that {} adds to the CRD; without it, the API server refuses it", value, added[value]
+        )
         return problem._replace(sentence=message, severity=Severity.INFO, fix_steps=())
 
     def doubt(problem: Problem) -> Problem:
-        message = (
-            f"{fault_of(problem.sentence)} in {operator} {newest}, the newest release that jobgen knows; "
-            f"if the cluster has a newer one, declare it as `cluster.operators.{operator}`, else remove the field"
+        message = Sentence(
+            "{} in {} {}, the newest release that jobgen knows; if the cluster has a newer one, declare it as "
+            "`cluster.operators.{}`, else remove the field",
+            fault_of(problem.sentence),
+            operator,
+            newest,
+            operator,
         )
         return problem._replace(sentence=message, severity=Severity.INFO, fix_steps=())
 
@@ -235,14 +241,18 @@ def _find_unknown_version(api_version: str, kind: str, cluster: Cluster) -> Ship
         if not at or any(_date_version(one["apiVersion"]) <= at for one in versions):
             return None
         operator, releases, newer = versions[0]["operator"], versions[0]["releases"], select_newest(versions)
-        message = f"no release of {operator} since {releases[0]} has `{kind}` of `{api_version}`; use `{newer}`"
+        message = Sentence(
+            "no release of {} since {} has `{}` of `{}`; use `{}`", operator, releases[0], kind, api_version, newer
+        )
         return _report_missing(message, replacement=newer)
     known = [one for one in versions if cluster.operators.get(one["operator"])]
     newest = select_newest(one for one in known if contains(one["schema"], cluster.operators[one["operator"]]))
     if not newest:
         return None
     operator = next(one["operator"] for one in known if one["apiVersion"] == newest)
-    message = f"{operator} {cluster.operators[operator]} has no `{kind}` of `{api_version}`; use `{newest}`"
+    message = Sentence(
+        "{} {} has no `{}` of `{}`; use `{}`", operator, cluster.operators[operator], kind, api_version, newest
+    )
     return _report_missing(message, replacement=newest)
 
 
@@ -313,7 +323,7 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
         best = max(shared, key=lambda version: shared[version], default="")
         newer = best if len(shared) == 1 or shared.get(best) else ""
         hint = f"use `{newer}`" if newer else "write a group and a version, such as `example.com/v1`"
-        return _report_missing(f"{fault}; {hint}", replacement=newer)
+        return _report_missing(Sentence("{}; {}", fault, hint), replacement=newer)
     if not is_of_kubernetes(group):
         return None
     place = f"{name_place(group)}_{version}"
@@ -322,19 +332,23 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
     if known.get("apiVersion") != api_version:
         return _find_removed(api_version, kind, group)
     if kind not in known["kinds"] and (served := _find_served(group, kind, release)):
-        return _report_missing(f"Kubernetes has no {name}; use `{served}`", replacement=served)
+        return _report_missing(Sentence("Kubernetes has no {}; use `{}`", name, served), replacement=served)
     if kind not in known["kinds"] and (served := _find_in_other_group(kind, release)):
-        return _report_missing(f"Kubernetes has no kind {name}; use `{served}`", replacement=served)
+        return _report_missing(Sentence("Kubernetes has no kind {}; use `{}`", name, served), replacement=served)
     if kind not in known["kinds"]:
         hint = did_you_mean(kind, known["kinds"])
         # Imported late: most kinds are right.
         from jobgen.model.meant import find_meant
 
-        return _report_missing(f"Kubernetes has no kind {name}{hint}", "kind", find_meant(kind, known["kinds"]))
+        return _report_missing(
+            Sentence("Kubernetes has no kind {}{}", name, hint), "kind", find_meant(kind, known["kinds"])
+        )
     if not contains(known["types"][kind], release):
         reason, served = describe_range(known["types"][kind], "Kubernetes"), _find_served(group, kind, release)
         hint = f"; use `{served}`" if served else ""
-        return _report_missing(f"{name} {reason}; the cluster has Kubernetes {release}{hint}", replacement=served)
+        return _report_missing(
+            Sentence("{} {}; the cluster has Kubernetes {}{}", name, reason, release, hint), replacement=served
+        )
     types = Types(release, in_crd=False)
     compiled = _compile({**types[f"{place}.{kind}"], "title": kind, "$defs": types}, release)
     is_served = is_served_by_default(api_version)
@@ -395,11 +409,11 @@ def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | No
         served = find_versions(group)
         if not served:
             return None
-        message = f"Kubernetes has no version `{api_version}`; use `{served[-1]}`"
+        message = Sentence("Kubernetes has no version `{}`; use `{}`", api_version, served[-1])
         return _report_missing(message, replacement=served[-1])
     release, successor = removal
     hint = f"; use `{successor}`" if successor else ""
-    message = f"Kubernetes {release} removed `{kind}` of `{api_version}`{hint}"
+    message = Sentence("Kubernetes {} removed `{}` of `{}`{}", release, kind, api_version, hint)
     return _report_missing(message, replacement=successor)
 
 

@@ -20,7 +20,7 @@ from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
-from jobgen.model.sentence import fault_of
+from jobgen.model.sentence import Sentence, fault_of
 from jobgen.repo.files import File
 
 SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
@@ -85,7 +85,10 @@ class TreeKind:
         if not found:
             head = f"the schema of `{self._kind}` in this CRD cannot be used"
             faults = [(TracedScalar(self._kind, copy.locations[0]), copy.reason) for copy in broken]
-            return [Problem("broken-schema", f"{head}: {reason}", node, category="meta") for node, reason in faults]
+            return [
+                Problem("broken-schema", Sentence("{}: {}", head, reason), node, category="meta")
+                for node, reason in faults
+            ]
         accepting = [verdict for verdict in found if not _is_refused(verdict)]
         if not accepting and self._shipped:
             accepting = [verdict for verdict in ((None, self._shipped.check(obj)),) if not _is_refused(verdict)]
@@ -201,7 +204,7 @@ def _report_difference(obj: Mapping[str, Node], refusing: _Verdict, accepting: _
     assert old is not None
     reason = fault_of(next(problem for problem in problems if problem.severity is Severity.ERROR).sentence)
     old_place = old.find_nearest(folder)
-    message = f"the CRD in `{old_place.file}` refuses this object: {reason}" if old.content else reason
+    message = Sentence("the CRD in `{}` refuses this object: {}", old_place.file, reason) if old.content else reason
     places = [(old_place, "this CRD refuses the object")]
     if new is None:
         message += "; the schema of the operator that jobgen has accepts it; update the CRD, or use what it accepts"

@@ -22,6 +22,7 @@ from jobgen.check.admission.names import DNS_SUBDOMAIN, PATH_SEGMENT_NAME, is_dn
 from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.k8s.nodes import as_text
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 _aggregation = mapping({"clusterRoleSelectors": each(validate_label_selector)}, "clusterRoleSelectors")
 
@@ -38,11 +39,11 @@ def _role_rules(*, namespaced: bool) -> Table:
             run.problems.extend(find_vain_rights(rule))
             return
         if namespaced:
-            message = "`nonResourceURLs` cannot be in a Role, which has a namespace; use a ClusterRole"
+            message = Sentence("`nonResourceURLs` cannot be in a Role, which has a namespace; use a ClusterRole")
             run.report("invalid-form", message, At(rule, "nonResourceURLs"))
         given = [field for field in ("apiGroups", "resources", "resourceNames") if not is_empty(rule.get(field))]
         if given:
-            message = f"a rule cannot have both `nonResourceURLs` and `{given[0]}`; write two rules"
+            message = Sentence("a rule cannot have both `nonResourceURLs` and `{}`; write two rules", given[0])
             run.report("invalid-form", message, At(rule, "nonResourceURLs"))
 
     return {"rules": items("a rule", {}, "verbs", check_targets)}
@@ -58,7 +59,7 @@ def _role_reference(*kinds: str) -> Check:
         group = "" if kind == "ServiceAccount" else "rbac.authorization.k8s.io"
         if kind in kinds and found and found != group:
             wanted = f"must be `{group}`" if group else "must not be set, because ServiceAccounts are in the core group"
-            run.invalid(f"`apiGroup` is `{found}`, but {wanted}", At(reference, "apiGroup"))
+            run.invalid(Sentence("`apiGroup` is `{}`, but {}", found, wanted), At(reference, "apiGroup"))
 
     return check
 
@@ -69,7 +70,7 @@ def _binding(*kinds: str, needs_namespace: bool) -> Kind:
         if as_text(subject.get("kind")) != "ServiceAccount":
             return
         if name and not is_dns_subdomain(name):
-            message = f"`{name}` is not a valid name of a ServiceAccount; {DNS_SUBDOMAIN}"
+            message = Sentence("`{}` is not a valid name of a ServiceAccount; {}", name, DNS_SUBDOMAIN)
             run.report("invalid-object-name", message, At(subject, "name"))
         if needs_namespace and is_empty(subject.get("namespace")):
             run.report_missing("a ServiceAccount in a ClusterRoleBinding", subject, "namespace", entry)

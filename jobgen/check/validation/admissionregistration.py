@@ -47,6 +47,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 _MAX_CONDITIONS = 64
 _FORM = "write `https://host/path`"
@@ -84,9 +85,9 @@ def validate_expression(
     written = as_text(owner.get(field))
     if not written.strip():
         place = find_value(owner, field, entry)
-        run.report("missing-field", f"`{field}` is empty; write an expression", place)
+        run.report("missing-field", Sentence("`{}` is empty; write an expression", field), place)
     elif error := scope.find_error(written, *results):
-        run.invalid(f"`{field}` does not compile: {error}", At(owner, field))
+        run.invalid(Sentence("`{}` does not compile: {}", field, error), At(owner, field))
 
 
 def validate_conditions(owner: Fields, scope: AdmissionScope, run: Validation) -> None:
@@ -94,7 +95,7 @@ def validate_conditions(owner: Fields, scope: AdmissionScope, run: Validation) -
     conditions, scope = owner.get("matchConditions"), scope.without(variables=True)
     size = len(as_list(conditions))
     if size > _MAX_CONDITIONS:
-        message = f"`{size}` match conditions are too many; the limit is {_MAX_CONDITIONS}"
+        message = Sentence("`{}` match conditions are too many; the limit is {}", size, _MAX_CONDITIONS)
         run.report("out-of-range", message, At(as_list(conditions), _MAX_CONDITIONS))
     seen: set[str] = set()
     for item, place in iter_items(conditions):
@@ -102,7 +103,11 @@ def validate_conditions(owner: Fields, scope: AdmissionScope, run: Validation) -
         _check_condition(item, place, run)
         name = as_text(item.get("name"))
         if name in seen and is_label_key(name):
-            run.report("duplicate-item", f"there are two match conditions named `{name}`; rename one", At(item, "name"))
+            run.report(
+                "duplicate-item",
+                Sentence("there are two match conditions named `{}`; rename one", name),
+                At(item, "name"),
+            )
         seen.add(name)
 
 
@@ -111,7 +116,7 @@ def _check_lists(rule: Fields, entry: Entry, run: Validation) -> None:
         values = list(iter_texts(rule.get(field)))
         wildcard = next((item for found, item in values if found == "*"), None)
         if len(values) > 1 and wildcard is not None:
-            run.invalid(f"`*` in `{field}` stands for all values; remove it or the others", wildcard)
+            run.invalid(Sentence("`*` in `{}` stands for all values; remove it or the others", field), wildcard)
     for found, item in iter_texts(rule.get("apiVersions")):
         if not found:
             run.report("missing-field", "a version in `apiVersions` is empty; write a version or `*`", item)
@@ -129,9 +134,9 @@ def _check_resources(rule: Fields, entry: Entry, run: Validation) -> None:
         if not slash:
             continue
         if owner in owners:
-            run.invalid(f"`{found}` is part of `{owner}/*`; remove one of them", item)
+            run.invalid(Sentence("`{}` is part of `{}/*`; remove one of them", found, owner), item)
         if subresource in subresources:
-            run.invalid(f"`{found}` is part of `*/{subresource}`; remove one of them", item)
+            run.invalid(Sentence("`{}` is part of `*/{}`; remove one of them", found, subresource), item)
         owners |= {owner} if subresource == "*" else set()
         subresources |= {subresource} if owner == "*" else set()
     if len(values) > 1 and "*/*" in names:
@@ -147,7 +152,7 @@ def _check_resources(rule: Fields, entry: Entry, run: Validation) -> None:
 def _check_webhook(hook: Fields, entry: Entry, run: Validation) -> None:
     name = as_text(hook.get("name"))
     if is_dns_subdomain(name) and name.count(".") < 2:
-        message = f"`{name}` is not a valid name of a webhook; write a domain such as `check.example.com`"
+        message = Sentence("`{}` is not a valid name of a webhook; write a domain such as `check.example.com`", name)
         run.report("invalid-name", message, At(hook, "name"))
     validate_client(hook, entry, run)
     validate_review_versions("admissionReviewVersions", hook, entry, run)
@@ -169,11 +174,11 @@ def validate_client(hook: Fields, entry: Entry, run: Validation) -> None:
     error = networks.fault(url) if url else "`` is not a URL"
     parts = urlsplit("" if error else url)
     if error:
-        run.invalid(f"{error}; {_FORM}", At(config, "url"))
+        run.invalid(Sentence("{}; {}", error, _FORM), At(config, "url"))
     elif parts.scheme.lower() != "https" or not parts.netloc:
-        run.invalid(f"`{url}` is not a URL with the scheme `https` and a host; {_FORM}", At(config, "url"))
+        run.invalid(Sentence("`{}` is not a URL with the scheme `https` and a host; {}", url, _FORM), At(config, "url"))
     elif "@" in parts.netloc or parts.query or parts.fragment:
-        run.invalid(f"`{url}` has a user, a query or a fragment; {_FORM}", At(config, "url"))
+        run.invalid(Sentence("`{}` has a user, a query or a fragment; {}", url, _FORM), At(config, "url"))
 
 
 def _validate_path(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -181,7 +186,8 @@ def _validate_path(key: str, value: Node, owner: Fields, run: Validation) -> Non
     steps = path.removesuffix("/").removeprefix("/").split("/")
     if path not in ("", "/") and not (path.startswith("/") and all(map(is_dns_subdomain, steps))):
         run.invalid(
-            f"`{path}` is not a path of a webhook; start with `/`, and in each part {DNS_SUBDOMAIN}", At(owner, key)
+            Sentence("`{}` is not a path of a webhook; start with `/`, and in each part {}", path, DNS_SUBDOMAIN),
+            At(owner, key),
         )
 
 
@@ -191,24 +197,28 @@ def validate_review_versions(field: str, owner: Fields, entry: Entry, run: Valid
     seen: set[str] = set()
     for found, item in versions:
         if found in seen:
-            run.report("duplicate-item", f"`{found}` is listed twice in `{field}`; remove one of them", item)
+            run.report(
+                "duplicate-item", Sentence("`{}` is listed twice in `{}`; remove one of them", found, field), item
+            )
         elif not is_dns_label_1035(found):
-            run.invalid(f"`{found}` is not a version; {DNS_LABEL_1035}", item)
+            run.invalid(Sentence("`{}` is not a version; {}", found, DNS_LABEL_1035), item)
         seen.add(found)
     if not as_list(owner.get(field)):
         run.report_missing("a webhook", owner, field, entry)
     elif not seen & {"v1", "v1beta1"}:
         shown = ", ".join(f"`{found}`" for found, _ in versions)
-        run.invalid(f"`{field}` is {shown}; add `v1`", (owner[field], 0))
+        run.invalid(Sentence("`{}` is {}; add `v1`", field, shown), (owner[field], 0))
 
 
 def _validate_resource_names(key: str, value: Node, owner: Fields, run: Validation) -> None:
     seen: set[str] = set()
     for found, item in iter_texts(value):
         if not is_path_segment(found):
-            run.report("invalid-name", f"`{found}` is not a valid name of a resource; {PATH_SEGMENT}", item)
+            run.report(
+                "invalid-name", Sentence("`{}` is not a valid name of a resource; {}", found, PATH_SEGMENT), item
+            )
         if found in seen:
-            run.report("duplicate-item", f"`{found}` is listed twice in `{key}`; remove one of them", item)
+            run.report("duplicate-item", Sentence("`{}` is listed twice in `{}`; remove one of them", found, key), item)
         seen.add(found)
 
 
@@ -234,17 +244,17 @@ def _validate_version(key: str, value: Node, owner: Fields, run: Validation) -> 
     if not written:
         return
     if "/" in group or not version:
-        run.invalid(f"`{written}` is not an API version; write `v1` or `group/version`", At(owner, key))
+        run.invalid(Sentence("`{}` is not an API version; write `v1` or `group/version`", written), At(owner, key))
     elif group and not is_dns_subdomain(group):
-        run.invalid(f"`{group}` is not an API group; {DNS_SUBDOMAIN}", At(owner, key))
+        run.invalid(Sentence("`{}` is not an API group; {}", group, DNS_SUBDOMAIN), At(owner, key))
     elif not is_dns_label_1035(version):
-        run.invalid(f"`{version}` is not a version; {DNS_LABEL_1035}", At(owner, key))
+        run.invalid(Sentence("`{}` is not a version; {}", version, DNS_LABEL_1035), At(owner, key))
 
 
 def _validate_kind(key: str, value: Node, owner: Fields, run: Validation) -> None:
     kind = as_text(value)
     if kind and not is_dns_label_1035(kind.lower()):
-        run.invalid(f"`{kind}` is not a kind; in lower case, {DNS_LABEL_1035}", At(owner, key))
+        run.invalid(Sentence("`{}` is not a kind; in lower case, {}", kind, DNS_LABEL_1035), At(owner, key))
 
 
 def _check_param_ref(reference: Fields, entry: Entry, run: Validation) -> None:
@@ -264,14 +274,16 @@ def _validate_variables(policy: Fields, scope: AdmissionScope, run: Validation) 
         if not name.strip():
             run.report_missing("a variable", item, "name", place)
         elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
-            message = f"`{name}` is not a valid name of a variable in CEL; use letters, digits and underscores"
+            message = Sentence(
+                "`{}` is not a valid name of a variable in CEL; use letters, digits and underscores", name
+            )
             run.report("invalid-name", message, At(item, "name"))
         if not written.strip():
             run.report(
                 "missing-field", "`expression` is empty; write an expression", find_value(item, "expression", place)
             )
         elif error := scope.add_variable(name, written):
-            run.invalid(f"`expression` does not compile: {error}", At(item, "expression"))
+            run.invalid(Sentence("`expression` does not compile: {}", error), At(item, "expression"))
 
 
 def _check_expressions(policy: Fields, entry: Entry, run: Validation) -> None:
@@ -307,14 +319,18 @@ def _validate_annotations(value: Node, scope: AdmissionScope, run: Validation) -
     for item, place in iter_items(value):
         key = as_text(item.get("key"))
         if not is_label_key(f"{as_text(run.metadata.get('name'))}/{key}"):
-            message = f"`{key}` is not a valid key of an audit annotation, after the policy's name and `/`; {LABEL_KEY}"
+            message = Sentence(
+                "`{}` is not a valid key of an audit annotation, after the policy's name and `/`; {}", key, LABEL_KEY
+            )
             run.report("invalid-name", message, find_value(item, "key", place))
         elif key in seen:
-            run.report("duplicate-item", f"there are two audit annotations with the key `{key}`", At(item, "key"))
+            run.report(
+                "duplicate-item", Sentence("there are two audit annotations with the key `{}`", key), At(item, "key")
+            )
         seen.add(key)
         written = as_text(item.get("valueExpression")).strip()
         if len(written.encode(errors="replace")) > _MAX_EXPRESSION_BYTES:
-            message = f"`valueExpression` is longer than {_MAX_EXPRESSION_BYTES} bytes; shorten it"
+            message = Sentence("`valueExpression` is longer than {} bytes; shorten it", _MAX_EXPRESSION_BYTES)
             run.report("out-of-range", message, At(item, "valueExpression"))
         else:
             validate_expression(item, "valueExpression", scope, place, run, "string", "null")
@@ -333,7 +349,7 @@ def _check_mutations(policy: Fields, entry: Entry, run: Validation) -> None:
         kind = as_text(item.get("patchType"))
         for name, (field, result) in _RESULTS.items() if kind in _RESULTS else ():
             if name != kind and is_set(item.get(field)):
-                message = f"`{field}` cannot be set with `patchType: {kind}`; remove one of them"
+                message = Sentence("`{}` cannot be set with `patchType: {}`; remove one of them", field, kind)
                 run.report("invalid-form", message, (item, field))
             elif name == kind and not is_set(item.get(field)):
                 run.report_missing(f"`patchType: {kind}`", item, field, node)

@@ -35,6 +35,7 @@ from jobgen.check.pod_security.checks import LABELS, LEVELS, parse_version
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 
 def _check_security_labels(namespace: Fields, entry: Entry, run: Validation) -> None:
@@ -47,7 +48,11 @@ def _check_security_labels(namespace: Fields, entry: Entry, run: Validation) -> 
         else:
             is_valid, expected = found in LEVELS, join_names(list(LEVELS), "or")
         if label in labels and not is_valid:
-            run.report("invalid-label", f"label `{label}` is `{found}`, but must be {expected}", At(labels, label))
+            run.report(
+                "invalid-label",
+                Sentence("label `{}` is `{}`, but must be {}", label, found, expected),
+                At(labels, label),
+            )
 
 
 def _validate_equal_tolerations(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -68,10 +73,10 @@ def _check_api_service(service: Fields, entry: Entry, run: Validation) -> None:
     if not isinstance(service.get("service"), dict):
         for field, is_given in (("caBundle", has_bundle), ("insecureSkipTLSVerify", skips)):
             if is_given:
-                message = f"`{field}` requires `service`; delete it, or name the Service that serves the API"
+                message = Sentence("`{}` requires `service`; delete it, or name the Service that serves the API", field)
                 run.report("invalid-form", message, find_entry(service, field, entry))
     elif skips and has_bundle:
-        message = "`insecureSkipTLSVerify` cannot be true if `caBundle` is set; delete one of them"
+        message = Sentence("`insecureSkipTLSVerify` cannot be true if `caBundle` is set; delete one of them")
         run.report("invalid-form", message, At(service, "insecureSkipTLSVerify"))
 
 

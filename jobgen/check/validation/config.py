@@ -19,6 +19,7 @@ from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import value_of
 from jobgen.model.meant import may_mean
 from jobgen.model.place import At, Derived
+from jobgen.model.sentence import Sentence
 
 _MAX_BYTES = 1024 * 1024
 _DOCKER_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
@@ -41,7 +42,11 @@ _TOKEN_TYPE, _ACCOUNT_KEY = "kubernetes.io/service-account-token", "kubernetes.i
 def _validate_keys(data: Fields, kind: str, run: Validation) -> None:
     for key in data:
         if not is_config_key(key):
-            run.report("invalid-config-key", f"`{key}` is not a valid key of a {kind}; {CONFIG_KEY}", (data, key))
+            run.report(
+                "invalid-config-key",
+                Sentence("`{}` is not a valid key of a {}; {}", key, kind, CONFIG_KEY),
+                (data, key),
+            )
 
 
 def _validate_size(texts: Fields, binary: Fields, kind: str, entry: Entry, run: Validation) -> None:
@@ -53,7 +58,9 @@ def _validate_size(texts: Fields, binary: Fields, kind: str, entry: Entry, run: 
         length = (len(text) - text.count("\n") - text.count("\r")) // 4 * 3 - text[-2:].count("=")
         size += len(value) if isinstance(value, list) else length
     if size > _MAX_BYTES:
-        message = f"the values have `{size}` bytes; the limit is {_MAX_BYTES}, so split the {kind} or mount a volume"
+        message = Sentence(
+            "the values have `{}` bytes; the limit is {}, so split the {} or mount a volume", size, _MAX_BYTES, kind
+        )
         run.report("out-of-range", message, entry)
 
 
@@ -64,7 +71,9 @@ def _check_config_map(obj: Fields, entry: Entry, run: Validation) -> None:
     for key in data:
         if key in binary:
             run.report(
-                "duplicate-item", f"`{key}` is a key of `data` and of `binaryData`; remove one of them", (data, key)
+                "duplicate-item",
+                Sentence("`{}` is a key of `data` and of `binaryData`; remove one of them", key),
+                (data, key),
             )
     field = next((key for key in obj if key in ("data", "binaryData")), "data")
     _validate_size(data, binary, "ConfigMap", (obj, field), run)
@@ -91,24 +100,27 @@ def _check_secret(obj: Fields, entry: Entry, run: Validation) -> None:
     if name == "kubernetes.io/basic-auth" and not values.keys() & {"username", "password"}:
         missing.append("`username` or `password`")
     for keys in missing:
-        message = f"a Secret of type `{name}` requires the key {keys}"
+        message = Sentence("a Secret of type `{}` requires the key {}", name, keys)
         meant = _find_misnamed(keys.strip("`"), values)
-        advice = f"rename `{meant}`" if meant else "add it"
+        advice = Sentence("rename `{}`", meant) if meant else Sentence("add it")
         place = (texts if meant in texts else data, meant) if meant else field
-        run.report("missing-field", f"{message}; {advice}", place)
+        run.report("missing-field", Sentence("{}; {}", message, advice), place)
     if name == _TOKEN_TYPE and not as_text(get_path(run.metadata.get("annotations"), _ACCOUNT_KEY)):
-        message = f"a Secret of type `{name}` requires the annotation `{_ACCOUNT_KEY}`; set it"
+        message = Sentence("a Secret of type `{}` requires the annotation `{}`; set it", name, _ACCOUNT_KEY)
         run.report("missing-field", message, as_mapping(run.metadata.get("annotations")) or run.metadata or obj)
     for key in _REQUIRED_KEYS.get(name, ()):
         content = _read_value(key, data, texts) if key in values else None
         if key == "ssh-privatekey" and content == b"":
             run.report(
-                "missing-field", f"`{key}` is empty; set it to a private key", At(texts if key in texts else data, key)
+                "missing-field",
+                Sentence("`{}` is empty; set it to a private key", key),
+                At(texts if key in texts else data, key),
             )
         # The message does not contain the credentials.
         if key in _DOCKER_KEYS.values() and content is not None and not _is_json_mapping(content):
             run.invalid(
-                f"`{key}` is not a JSON object; write one with `auths`", At(texts if key in texts else data, key)
+                Sentence("`{}` is not a JSON object; write one with `auths`", key),
+                At(texts if key in texts else data, key),
             )
 
 

@@ -41,6 +41,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import list_alternatives
 
 # Validate the OpenAPI schema of a version of a CRD: keywords, structure, lists, defaults and CEL rules.
@@ -93,12 +94,14 @@ def validate_description(schema: Fields, entry: Entry, *, has_status: bool, run:
     if has_status:
         for word, value in schema.items():
             if word not in _AT_ROOT and not is_empty(value) and value_of(value) is not False:
-                message = f"`{word}` is not allowed at the root of a schema with the subresource `status`; remove it"
+                message = Sentence(
+                    "`{}` is not allowed at the root of a schema with the subresource `status`; remove it", word
+                )
                 run.report("invalid-form", message, (schema, word))
     if value_of(schema.get("nullable")) is True:
         run.report("invalid-form", "`nullable` cannot be true at the root of a schema", At(schema, "nullable"))
     if is_set(schema.get("additionalProperties")):
-        message = "`additionalProperties` cannot be set at the root of a schema; remove it"
+        message = Sentence("`additionalProperties` cannot be set at the root of a schema; remove it")
         run.report("invalid-form", message, (schema, "additionalProperties"))
     if as_text(schema.get("type")) not in ("", "object"):
         run.invalid("`type` must be `object` at the root of a schema", At(schema, "type"))
@@ -137,19 +140,19 @@ def _validate_keywords(schema: Fields, place: _Place, run: Validation) -> None:
     elif kind and kind not in _TYPES:
         run.report_unsupported("type", At(schema, "type"), _TYPES)
     if is_set(schema.get("default")) and place.no_default:
-        message = f"there must be no `default` {place.no_default}; remove it"
+        message = Sentence("there must be no `default` {}; remove it", place.no_default)
         run.report("invalid-form", message, (schema, "default"))
     for word in ("$schema", "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"):
         if not is_empty(schema.get(word)) or (word == "additionalItems" and is_set(schema.get(word))):
-            message = f"`{word}` is not supported in the schema of a CRD; remove it"
+            message = Sentence("`{}` is not supported in the schema of a CRD; remove it", word)
             run.report("invalid-form", message, (schema, word))
     if isinstance(schema.get("items"), list) and as_list(schema["items"]):
         run.report("invalid-form", "`items` must be one schema and not a list of schemas", (schema, "items"))
     for word, (value, hint) in _FORBIDDEN_VALUES.items():
         if value_of(schema.get(word)) is value:
-            run.invalid(f"`{word}` cannot be {str(value).lower()}; {hint}", At(schema, word))
+            run.invalid(Sentence("`{}` cannot be {}; {}", word, str(value).lower(), hint), At(schema, word))
     if place.in_metadata and value_of(schema.get("x-kubernetes-embedded-resource")) is True:
-        message = "`x-kubernetes-embedded-resource` cannot be set in the metadata of an object; remove it"
+        message = Sentence("`x-kubernetes-embedded-resource` cannot be set in the metadata of an object; remove it")
         run.report("invalid-form", message, At(schema, "x-kubernetes-embedded-resource"))
     _validate_map_type(schema, kind, run)
 
@@ -160,7 +163,11 @@ def _validate_bounds(schema: Fields, run: Validation) -> None:
     for word in ("maximum", "minimum") if as_text(schema.get("type")) == "integer" else ():
         bound = value_of(schema.get(word))
         if type(bound) in (int, float) and not -(2 ** (bits - 1)) <= float(bound) < 2 ** (bits - 1):
-            run.report("out-of-range", f"`{word}` is `{bound}`, beyond the integers of {bits} bits", At(schema, word))
+            run.report(
+                "out-of-range",
+                Sentence("`{}` is `{}`, beyond the integers of {} bits", word, bound, bits),
+                At(schema, word),
+            )
 
 
 def _validate_map_type(schema: Fields, kind: str, run: Validation) -> None:
@@ -171,7 +178,7 @@ def _validate_map_type(schema: Fields, kind: str, run: Validation) -> None:
         run.report_unsupported(word, At(schema, word), ("atomic", "granular"))
     if kind != "object":
         place = At(schema, "type") if kind else (schema, word)
-        run.invalid(f"`type` must be `object` in a schema with `{word}`", place)
+        run.invalid(Sentence("`type` must be `object` in a schema with `{}`", word), place)
 
 
 def _validate_structure(schema: Fields, entry: Entry, run: Validation, *, is_root: bool = False) -> None:
@@ -200,21 +207,24 @@ def _validate_type(schema: Fields, entry: Entry, run: Validation) -> None:
     if _is_true(schema, _EMBEDDED):
         if kind != "object":
             run.invalid(
-                f"`type` must be `object` in a schema with `{_EMBEDDED}`", At(schema, "type" if kind else _EMBEDDED)
+                Sentence("`type` must be `object` in a schema with `{}`", _EMBEDDED),
+                At(schema, "type" if kind else _EMBEDDED),
             )
         if is_set(schema.get("additionalProperties")):
-            message = f"`additionalProperties` and `{_EMBEDDED}` cannot be combined; remove one of them"
+            message = Sentence("`additionalProperties` and `{}` cannot be combined; remove one of them", _EMBEDDED)
             run.report("invalid-form", message, (schema, "additionalProperties"))
         if not as_mapping(schema.get("properties")) and not _is_true(schema, _PRESERVE):
-            message = f"`{_EMBEDDED}` requires `properties`, or `{_PRESERVE}: true`"
+            message = Sentence("`{}` requires `properties`, or `{}: true`", _EMBEDDED, _PRESERVE)
             run.report("missing-field", message, At(schema, _EMBEDDED))
     elif not kind and not _is_true(schema, _INT_OR_STRING) and not _is_true(schema, _PRESERVE):
         place = At(schema, "type") if is_set(schema.get("type")) else schema or entry
-        run.report("missing-field", f"the schema of `{entry[1]}` requires `type`; set it", place)
+        run.report("missing-field", Sentence("the schema of `{}` requires `type`; set it", entry[1]), place)
     for word in (_PRESERVE, _EMBEDDED):
         if _is_true(schema, _INT_OR_STRING) and _is_true(schema, word):
             run.report(
-                "invalid-form", f"`{word}` and `{_INT_OR_STRING}` cannot be combined; remove one", At(schema, word)
+                "invalid-form",
+                Sentence("`{}` and `{}` cannot be combined; remove one", word, _INT_OR_STRING),
+                At(schema, word),
             )
 
 
@@ -223,7 +233,7 @@ def _validate_meta_fields(properties: Fields, run: Validation, *, is_root: bool)
         field = as_mapping(properties.get(name))
         if name in properties and as_text(field.get("type")) != kind:
             place = At(field, "type") if not is_empty(field.get("type")) else (properties, name)
-            run.invalid(f"`{name}` of an object has `type: {kind}`", place)
+            run.invalid(Sentence("`{}` of an object has `type: {}`", name, kind), place)
     if not is_root:
         return
     metadata = as_mapping(properties.get("metadata"))
@@ -233,7 +243,9 @@ def _validate_meta_fields(properties: Fields, run: Validation, *, is_root: bool)
     ]
     other += [(known, name) for name in known if name not in ("name", "generateName")]
     if other:
-        message = f"`{other[0][1]}` cannot be set in the schema of `metadata`; restrict only `name` and `generateName`"
+        message = Sentence(
+            "`{}` cannot be set in the schema of `metadata`; restrict only `name` and `generateName`", other[0][1]
+        )
         run.report("invalid-form", message, other[0])
 
 
@@ -241,7 +253,7 @@ def _validate_alternatives(schema: Fields, run: Validation, *, is_outside: bool 
     """Validate the pattern and the alternatives of a node; those that every integer or string has may have types."""
     pattern = as_text(schema.get("pattern"))
     if pattern and not available() and text_format.fault(pattern):
-        run.invalid(f"`{pattern}` is not a regular expression", At(schema, "pattern"))
+        run.invalid(Sentence("`{}` is not a regular expression", pattern), At(schema, "pattern"))
     for word in ("allOf", "anyOf", "oneOf"):
         plain = untraced(schema.get(word))
         if is_outside and word == "anyOf" and plain == _NUMBER_OR_TEXT:
@@ -260,12 +272,14 @@ def _validate_inside(schema: Fields, run: Validation) -> None:
     for word in _FORBIDDEN_INSIDE:
         value = schema.get(word)
         if is_set(value) and value_of(value) is not False and not (is_empty(value) and word != "additionalProperties"):
-            message = f"`{word}` cannot be set in `allOf`, `anyOf`, `oneOf` or `not`; move it to the schema around"
+            message = Sentence(
+                "`{}` cannot be set in `allOf`, `anyOf`, `oneOf` or `not`; move it to the schema around", word
+            )
             run.report("invalid-form", message, (schema, word))
     _validate_alternatives(schema, run, is_outside=False)
     properties = as_mapping(schema.get("properties"))
     if "metadata" in properties:
-        message = "`metadata` cannot be set in `allOf`, `anyOf`, `oneOf` or `not`; remove it"
+        message = Sentence("`metadata` cannot be set in `allOf`, `anyOf`, `oneOf` or `not`; remove it")
         run.report("invalid-form", message, (properties, "metadata"))
     for child in (*properties.values(), schema.get("items")):
         if isinstance(child, dict):
@@ -285,52 +299,60 @@ def validate_list_keywords(schema: Fields, run: Validation) -> None:
         run.report_unsupported(_LIST_TYPE, At(schema, _LIST_TYPE), _LIST_TYPES)
     if has_type and as_text(schema.get("type")) != "array":
         place = At(schema, "type") if not is_empty(schema.get("type")) else (schema, _LIST_TYPE)
-        run.invalid(f"`type` must be `array` in a schema with `{_LIST_TYPE}`", place)
+        run.invalid(Sentence("`type` must be `array` in a schema with `{}`", _LIST_TYPE), place)
     elif kind == "set":
         word = {"array": _LIST_TYPE, "object": "x-kubernetes-map-type"}.get(as_text(items.get("type")), "")
         found = items.get(word)
         if word and as_text(found) != "atomic" and (word != _LIST_TYPE or is_set(found)):
             place = At(items, word) if is_set(found) else (schema, "items")
-            run.invalid(f"items of a set require `{word}: atomic`", place)
+            run.invalid(Sentence("items of a set require `{}: atomic`", word), place)
     if as_list(schema.get(_LIST_KEYS)) and kind != "map":
         place = At(schema, _LIST_TYPE) if has_type else (schema, _LIST_KEYS)
-        run.invalid(f"`{_LIST_KEYS}` requires `{_LIST_TYPE}: map`", place)
+        run.invalid(Sentence("`{}` requires `{}: map`", _LIST_KEYS, _LIST_TYPE), place)
     if kind == "map":
         _validate_list_keys(schema, items, run)
     if kind in ("set", "map") and value_of(items.get("nullable")) is True:
-        run.invalid(f"items of a list with `{_LIST_TYPE}: {kind}` cannot be nullable", At(items, "nullable"))
+        run.invalid(
+            Sentence("items of a list with `{}: {}` cannot be nullable", _LIST_TYPE, kind), At(items, "nullable")
+        )
 
 
 def _validate_list_keys(schema: Fields, items: Fields, run: Validation) -> None:
     keys = list(iter_texts(schema.get(_LIST_KEYS)))
     if not keys:
-        message = f"`{_LIST_TYPE}: map` requires `{_LIST_KEYS}`; list the keys of items"
+        message = Sentence("`{}: map` requires `{}`; list the keys of items", _LIST_TYPE, _LIST_KEYS)
         run.report("missing-field", message, At(schema, _LIST_TYPE))
     if not isinstance(schema.get("items"), dict):
         run.report(
-            "missing-field", f"`{_LIST_TYPE}: map` requires `items` with a schema; set it", At(schema, _LIST_TYPE)
+            "missing-field",
+            Sentence("`{}: map` requires `items` with a schema; set it", _LIST_TYPE),
+            At(schema, _LIST_TYPE),
         )
         return
     if as_text(items.get("type")) != "object":
         place = At(items, "type") if is_set(items.get("type")) else (schema, "items")
-        run.invalid(f"`type` of the items must be `object` in a list with `{_LIST_TYPE}: map`", place)
+        run.invalid(Sentence("`type` of the items must be `object` in a list with `{}: map`", _LIST_TYPE), place)
         return
     properties = as_mapping(items.get("properties"))
     required = {as_text(name) for name in as_list(items.get("required"))}
     seen: set[str] = set()
     for found, node in keys:
         if found in seen:
-            run.report("duplicate-item", f"`{found}` is listed twice in `{_LIST_KEYS}`; remove one of them", node)
+            run.report(
+                "duplicate-item", Sentence("`{}` is listed twice in `{}`; remove one of them", found, _LIST_KEYS), node
+            )
         elif found not in properties:
-            run.invalid(f"`{found}` in `{_LIST_KEYS}` is not a property of the items", node)
+            run.invalid(Sentence("`{}` in `{}` is not a property of the items", found, _LIST_KEYS), node)
         else:
             field, subject = as_mapping(properties[found]), f"the key `{found}` of a list"
             if as_text(field.get("type")) in ("array", "object"):
-                run.invalid(f"{subject} must be a scalar", At(field, "type"))
+                run.invalid(Sentence("{} must be a scalar", subject), At(field, "type"))
             if found not in required and not is_set(field.get("default")):
-                run.report("missing-field", f"{subject} must be required or have a default", (properties, found))
+                run.report(
+                    "missing-field", Sentence("{} must be required or have a default", subject), (properties, found)
+                )
             if value_of(field.get("nullable")) is True:
-                run.invalid(f"{subject} cannot be nullable", At(field, "nullable"))
+                run.invalid(Sentence("{} cannot be nullable", subject), At(field, "nullable"))
         seen.add(found)
 
 
@@ -347,7 +369,7 @@ def validate_defaults(schema: Fields, run: Validation) -> None:
             problems = []
         _validate_bounds(schema, run)
         if problems:
-            run.invalid(f"the default is not a valid value: {problems[0].sentence}", (schema, "default"))
+            run.invalid(Sentence("the default is not a valid value: {}", problems[0].sentence), (schema, "default"))
     for child in (*as_mapping(schema.get("properties")).values(), schema.get("items")):
         if isinstance(child, dict):
             validate_defaults(child, run)
@@ -417,14 +439,14 @@ def _validate_texts(rule: Fields, entry: Entry, schema: Fields, run: Validation)
         one_of(*_REASONS)("reason", rule["reason"], rule, run)
     path = as_text(rule.get("fieldPath"))
     if path and (_has_lines(path) or find_field(path, schema) is None):
-        run.invalid(f"`{path}` is not the path of a field, such as `.spec.replicas`", At(rule, "fieldPath"))
+        run.invalid(Sentence("`{}` is not the path of a field, such as `.spec.replicas`", path), At(rule, "fieldPath"))
 
 
 def _validate_expressions(rule: Fields, converted: Any, context: _Context, run: Validation) -> None:
     plain: Any = untraced(rule)
     for field, reason in find_errors_of_rule(plain, converted, context.root, run.release):
         if OFFLINE not in reason:
-            run.invalid(f"`{field}` does not compile: {reason}", At(rule, field))
+            run.invalid(Sentence("`{}` does not compile: {}", field, reason), At(rule, field))
     has_old = mentions(as_text(rule.get("rule")), "oldSelf")
     if has_old and not context.is_correlatable:
         message = "`oldSelf` is not known inside of lists without keys and of atomic mappings; remove it from the rule"
@@ -467,24 +489,33 @@ _require_names = fields("`names`", {}, "plural", "kind")
 def _validate_group(key: str, value: Node, owner: Fields, run: Validation) -> None:
     group = as_text(value)
     if group and (not is_dns_subdomain(group) or "." not in group):
-        run.report("invalid-name", f"`{group}` is not an API group with a domain; {DNS_SUBDOMAIN}", At(owner, key))
+        run.report(
+            "invalid-name", Sentence("`{}` is not an API group with a domain; {}", group, DNS_SUBDOMAIN), At(owner, key)
+        )
     elif group in _PROTECTED or group.endswith(tuple(f".{domain}" for domain in _PROTECTED)):
         # The community of Kubernetes approves APIs in its groups.
         annotations = as_mapping(run.metadata.get("annotations"))
         approval = as_text(annotations.get(_APPROVAL))
         if not approval:
-            message = f"the group `{group}` belongs to Kubernetes, and requires the annotation `{_APPROVAL}`"
-            run.report("missing-field", f"{message}; use your domain", At(owner, key))
+            message = Sentence(
+                "the group `{}` belongs to Kubernetes, and requires the annotation `{}`", group, _APPROVAL
+            )
+            run.report("missing-field", Sentence("{}; use your domain", message), At(owner, key))
         elif not approval.startswith("unapproved") and (
             networks.request_fault(approval) or not networks.parse(approval).host
         ):
-            message = f"`{approval}` is neither the URL of an approval nor `unapproved`; use a group in your own domain"
+            message = Sentence(
+                "`{}` is neither the URL of an approval nor `unapproved`; use a group in your own domain", approval
+            )
             run.invalid(message, At(annotations, _APPROVAL))
 
 
 def _validate_preserve(key: str, value: Node, owner: Fields, run: Validation) -> None:
     if value_of(value) is True:
-        run.invalid(f"`{key}` cannot be true; set `x-kubernetes-preserve-unknown-fields` in the schema", At(owner, key))
+        run.invalid(
+            Sentence("`{}` cannot be true; set `x-kubernetes-preserve-unknown-fields` in the schema", key),
+            At(owner, key),
+        )
 
 
 def _check_names(crd: Fields, entry: Entry, run: Validation) -> None:
@@ -498,10 +529,12 @@ def _check_names(crd: Fields, entry: Entry, run: Validation) -> None:
         found += [(name or " ", item, DNS_LABEL_1035) for name, item in iter_texts(names.get(field))]
     for name, (holder, key), hint in found:
         if name and not is_dns_label_1035(name):
-            run.report("invalid-name", f"`{as_text(holder[key])}` is not a valid name; {hint}", At(holder, key))
+            run.report(
+                "invalid-name", Sentence("`{}` is not a valid name; {}", as_text(holder[key]), hint), At(holder, key)
+            )
     kind = as_text(names.get("kind"))
     if kind and kind == as_text(names.get("listKind")):
-        run.invalid(f"`listKind` is `{kind}`, as `kind` is; write `{kind}List`", At(names, "listKind"))
+        run.invalid(Sentence("`listKind` is `{}`, as `kind` is; write `{}List`", kind, kind), At(names, "listKind"))
     wanted = f"{as_text(names.get('plural'))}.{as_text(crd.get('group'))}"
     validate_fixed_name(wanted, "the plural and the group of the resource", run)
 
@@ -513,14 +546,16 @@ def _check_versions(crd: Fields, entry: Entry, run: Validation) -> None:
         _check_version(version, node, run)
         name = as_text(version.get("name"))
         if not is_dns_label_1035(name):
-            message = f"`{name}` is not a valid version; {DNS_LABEL_1035}"
+            message = Sentence("`{}` is not a valid version; {}", name, DNS_LABEL_1035)
             run.report("invalid-name", message, find_value(version, "name", node))
         elif name in seen:
-            run.report("duplicate-item", f"there are two versions named `{name}`; rename one", At(version, "name"))
+            run.report(
+                "duplicate-item", Sentence("there are two versions named `{}`; rename one", name), At(version, "name")
+            )
         seen.add(name)
     stored = [version for version, _ in versions if value_of(version.get("storage")) is True]
     if len(stored) != 1:
-        message = f"`{len(stored)}` versions have `storage: true`; exactly one must have it"
+        message = Sentence("`{}` versions have `storage: true`; exactly one must have it", len(stored))
         run.invalid(message, At(stored[1], "storage") if stored else find_entry(crd, "versions", entry))
     _validate_schemas(versions, run)
 
@@ -533,7 +568,9 @@ def _validate_schemas(versions: list[tuple[Fields, Entry]], run: Validation) -> 
     for index, (version, node) in enumerate(versions):
         schema = as_mapping(version.get("schema")).get("openAPIV3Schema")
         if not is_set(schema):
-            message = f"the version `{as_text(version.get('name'))}` requires `schema.openAPIV3Schema`; set it"
+            message = Sentence(
+                "the version `{}` requires `schema.openAPIV3Schema`; set it", as_text(version.get("name"))
+            )
             run.report("missing-field", message, node)
             continue
         has_status = any(statuses) if is_shared else statuses[index]
@@ -562,9 +599,15 @@ def _validate_warning(key: str, value: Node, owner: Fields, run: Validation) -> 
     if not is_set(value):
         return
     if value_of(owner.get("deprecated")) is not True:
-        run.report("invalid-form", f"`{key}` requires `deprecated: true`; set it, or remove the warning", (owner, key))
+        run.report(
+            "invalid-form",
+            Sentence("`{}` requires `deprecated: true`; set it, or remove the warning", key),
+            (owner, key),
+        )
     elif not written or len(written.encode(errors="replace")) > _MAX_WARNING_BYTES or not written.isprintable():
-        run.invalid(f"`{key}` must be one line of 1 to {_MAX_WARNING_BYTES} printable characters", At(owner, key))
+        run.invalid(
+            Sentence("`{}` must be one line of 1 to {} printable characters", key, _MAX_WARNING_BYTES), At(owner, key)
+        )
 
 
 def _check_scale_paths(scale: Fields, entry: Entry, run: Validation) -> None:
@@ -573,7 +616,7 @@ def _check_scale_paths(scale: Fields, entry: Entry, run: Validation) -> None:
         path = as_text(scale.get(field))
         if path and not path.startswith(known):
             wanted = list_alternatives(f"`{root}`" for root in known)
-            run.invalid(f"`{path}` is not a path that starts with {wanted}", At(scale, field))
+            run.invalid(Sentence("`{}` is not a path that starts with {}", path, wanted), At(scale, field))
 
 
 def _validate_selectable(version: Fields, schema: Fields, run: Validation) -> None:
@@ -586,16 +629,18 @@ def _validate_selectable(version: Fields, schema: Fields, run: Validation) -> No
         found = find_field(path, schema, allow_items=False)
         is_scalar = as_text(as_mapping(found).get("type")) in ("boolean", "integer", "string")
         if path.startswith(".metadata") or not is_scalar:
-            message = f"`{path}` is not the path of a field of type string, boolean or integer outside of `metadata`"
+            message = Sentence(
+                "`{}` is not the path of a field of type string, boolean or integer outside of `metadata`", path
+            )
             run.invalid(message, At(item, "jsonPath"))
         elif path in seen:
-            message = f"`{path}` is listed twice in `selectableFields`; remove one of them"
+            message = Sentence("`{}` is listed twice in `selectableFields`; remove one of them", path)
             run.report("duplicate-item", message, At(item, "jsonPath"))
         seen.add(path)
     if len(seen) > _MAX_SELECTABLE:
         run.report(
             "out-of-range",
-            f"`{len(seen)}` selectable fields are too many; the limit is {_MAX_SELECTABLE}",
+            Sentence("`{}` selectable fields are too many; the limit is {}", len(seen), _MAX_SELECTABLE),
             (version, "selectableFields"),
         )
 
@@ -610,7 +655,7 @@ def _check_conversion(conversion: Fields, entry: Entry, run: Validation) -> None
             validate_client(webhook, inner, run)
         validate_review_versions("conversionReviewVersions", webhook, inner, run)
     elif is_set(webhook.get("clientConfig")) or as_list(webhook.get("conversionReviewVersions")):
-        run.report("invalid-form", f"`webhook` cannot be set with `strategy: {strategy}`; remove it", inner)
+        run.report("invalid-form", Sentence("`webhook` cannot be set with `strategy: {}`; remove it", strategy), inner)
 
 
 _COLUMN: Table = {

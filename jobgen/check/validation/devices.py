@@ -42,6 +42,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import list_alternatives
 
 _MAX_ID_BYTES = 32
@@ -89,10 +90,12 @@ def _check_cel(cel: Fields, entry: Entry, run: Validation) -> None:
     written = as_text(cel.get("expression"))
     place = At(cel, "expression") if is_set(cel.get("expression")) else entry
     if not written.strip():
-        message = "a CEL selector requires an `expression`, such as `device.driver == 'gpu.example.com'`"
+        message = Sentence("a CEL selector requires an `expression`, such as `device.driver == 'gpu.example.com'`")
         run.report("missing-field", message, place)
     elif len(written.encode(errors="replace")) > _MAX_EXPRESSION_BYTES:
-        run.report("out-of-range", f"`expression` has more than {_MAX_EXPRESSION_BYTES} bytes; shorten it", place)
+        run.report(
+            "out-of-range", Sentence("`expression` has more than {} bytes; shorten it", _MAX_EXPRESSION_BYTES), place
+        )
     else:
         # Imported late: few repositories have selectors of devices.
         from jobgen.check.cel.admission_scope import find_selector_fault
@@ -101,7 +104,9 @@ def _check_cel(cel: Fields, entry: Entry, run: Validation) -> None:
         if fault is not None:
             # The parser lists everything that may follow, and has a symbol for the end of the text.
             reason = fault.message.partition(" expecting ")[0].replace("`<EOF>`", "the end of the text")
-            message = f"the CEL expression does not compile: {reason} (line {fault.line}, column {fault.column})"
+            message = Sentence(
+                "the CEL expression does not compile: {} (line {}, column {})", reason, fault.line, fault.column
+            )
             run.invalid(message, place)
 
 
@@ -114,7 +119,7 @@ def _check_parameters(opaque: Fields, entry: Entry, run: Validation) -> None:
     else:
         written = json.dumps(untraced(parameters), separators=(",", ":"), ensure_ascii=False)
         if len(written.encode(errors="replace")) > _MAX_PARAMETER_BYTES:
-            message = f"`parameters` have more than {_MAX_PARAMETER_BYTES} bytes as JSON; shorten them"
+            message = Sentence("`parameters` have more than {} bytes as JSON; shorten them", _MAX_PARAMETER_BYTES)
             run.report("out-of-range", message, find_entry(opaque, "parameters", entry))
 
 
@@ -122,7 +127,9 @@ def _validate_extended_resource(key: str, value: Node, owner: Fields, run: Valid
     found = as_text(value)
     is_extended = "/" in found and "kubernetes.io/" not in found and not found.startswith("requests.")
     if is_set(value) and not (is_extended and is_label_key(f"requests.{found}")):
-        message = f"`{found}` is not a valid extended resource; write a domain and a name, such as `example.com/gpu`"
+        message = Sentence(
+            "`{}` is not a valid extended resource; write a domain and a name, such as `example.com/gpu`", found
+        )
         run.invalid(message, At(owner, key))
 
 
@@ -131,24 +138,24 @@ def _check_toleration(toleration: Fields, entry: Entry, run: Validation) -> None
     if operator == "Equal":
         taint_value("value", value, toleration, run)
     elif operator == "Exists" and as_text(value):
-        message = f"`operator: Exists` cannot have a `value`, got `{as_text(value)}`; delete it"
+        message = Sentence("`operator: Exists` cannot have a `value`, got `{}`; delete it", as_text(value))
         run.report("invalid-toleration", message, At(toleration, "value"))
 
 
 def _check_count(request: Fields, entry: Entry, run: Validation) -> None:
     mode, found = as_text(request.get("allocationMode")) or "ExactCount", as_integer(request.get("count")) or 0
     if mode == "All" and found:
-        message = f"`allocationMode: All` cannot have a `count`, got `{found}`; delete it"
+        message = Sentence("`allocationMode: All` cannot have a `count`, got `{}`; delete it", found)
         run.report("invalid-form", message, At(request, "count"))
     elif mode == "ExactCount" and found < 0:
-        run.report("out-of-range", f"`count` must be at least 1, got `{found}`", At(request, "count"))
+        run.report("out-of-range", Sentence("`count` must be at least 1, got `{}`", found), At(request, "count"))
 
 
 def _validate_admin_access(key: str, value: Node, owner: Fields, run: Validation) -> None:
     namespace = as_text(run.metadata.get("namespace"))
     # The cluster may have a namespace that the repository does not define.
     if value_of(value) is True and namespace in run.read_catalog().other_namespaces:
-        message = f"`{key}` requires a namespace with the label `{ADMIN_LABEL}: true`, but Namespace"
+        message = Sentence("`{}` requires a namespace with the label `{}: true`, but Namespace", key, ADMIN_LABEL)
         message += f" `{namespace}` does not have it; add it, or delete the field"
         run.report("invalid-resource-claim", message, At(owner, key))
 
@@ -164,14 +171,16 @@ def _request(*, flat: bool) -> Check:
         field = "deviceClassName" if flat else "exactly"
         if isinstance(exactly, dict) and alternatives:
             other = given[0] if given else field
-            message = f"a request cannot have both `{other}` and `firstAvailable`; delete one of them"
+            message = Sentence("a request cannot have both `{}` and `firstAvailable`; delete one of them", other)
             run.report("invalid-form", message, (request, "firstAvailable"))
         elif alternatives:
             _alternatives(key, request[key], request, run)
         elif isinstance(exactly, dict):
             _check_exact_request(exactly, entry if flat else (request, "exactly"), run)
         else:
-            run.report("missing-field", f"a request requires `{field}` or `firstAvailable`; set one of them", entry)
+            run.report(
+                "missing-field", Sentence("a request requires `{}` or `firstAvailable`; set one of them", field), entry
+            )
 
     return check
 
@@ -181,9 +190,12 @@ def _check_constraint(constraint: Fields, entry: Entry, run: Validation) -> None
     given = next((field for field in known if is_set(constraint.get(field))), "")
     if not given:
         names = list_alternatives(f"`{field}`" for field in known)
-        run.report("missing-field", f"a constraint requires {names}; set it", entry)
+        run.report("missing-field", Sentence("a constraint requires {}; set it", names), entry)
     elif not is_qualified_name(as_text(constraint[given]), needs_domain=True):
-        run.invalid(f"`{as_text(constraint[given])}` is not a valid attribute; {QUALIFIED_NAME}", At(constraint, given))
+        run.invalid(
+            Sentence("`{}` is not a valid attribute; {}", as_text(constraint[given]), QUALIFIED_NAME),
+            At(constraint, given),
+        )
 
 
 def _check_references(devices: Fields, entry: Entry, run: Validation) -> None:
@@ -201,8 +213,8 @@ def _check_references(devices: Fields, entry: Entry, run: Validation) -> None:
             request, slash, alternative = found.partition("/")
             is_known = request in names and (not slash or alternative in names[request])
             if not is_known or not all(map(is_dns_label, found.split("/"))):
-                message = f"`{found}` is not a request of the claim; write the name of a request, or"
-                run.report("invalid-resource-claim", f"{message} `request/alternative`", node)
+                message = Sentence("`{}` is not a request of the claim; write the name of a request, or", found)
+                run.report("invalid-resource-claim", Sentence("{} `request/alternative`", message), node)
             if found in seen:
                 run.report("duplicate-item", twice(key)[1].format(found), node)
             seen.add(found)
@@ -231,7 +243,7 @@ def _check_template_metadata(metadata: Fields, entry: Entry, run: Validation) ->
     for field, value in metadata.items():
         if field not in ("annotations", "labels") and value_of(value) not in (None, "", {}, 0):
             run.invalid(
-                f"`{field}` cannot be set in a template; Kubernetes names the claims after their pods",
+                Sentence("`{}` cannot be set in a template; Kubernetes names the claims after their pods", field),
                 (metadata, field),
             )
 

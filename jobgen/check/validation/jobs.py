@@ -43,6 +43,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest
 
 # Parse the schedule of a CronJob as Kubernetes does: five fields, or a descriptor such as `@daily`; and time zones.
@@ -176,7 +177,9 @@ def _validate_job_spec(job: Fields, completions: int | None, run: Validation) ->
                 key == "successPolicy" and run.release >= _SUCCESS_POLICY_SINCE
             )
             if needs_index and is_set(value):
-                run.invalid(f"`{key}` requires `completionMode: Indexed`; set it, or delete `{key}`", (job, key))
+                run.invalid(
+                    Sentence("`{}` requires `completionMode: Indexed`; set it, or delete `{}`", key, key), (job, key)
+                )
     if is_set(failed) and not is_set(job.get("backoffLimitPerIndex")):
         run.report(
             "missing-field", "`maxFailedIndexes` requires `backoffLimitPerIndex`; set it", At(job, "maxFailedIndexes")
@@ -187,8 +190,10 @@ def _validate_job_spec(job: Fields, completions: int | None, run: Validation) ->
 def _validate_indexed(job: Fields, completions: int | None, run: Validation) -> None:
     if not is_set(job.get("completions")) and completions is None:
         parallelism = as_integer(job.get("parallelism"))
-        advice = f"write `completions: {parallelism}`" if parallelism and parallelism > 0 else "set it"
-        message = f"`completionMode: Indexed` requires `completions`; {advice}"
+        advice = (
+            Sentence("write `completions: {}`", parallelism) if parallelism and parallelism > 0 else Sentence("set it")
+        )
+        message = Sentence("`completionMode: Indexed` requires `completions`; {}", advice)
         run.report("missing-field", message, At(job, "completionMode"), values=("Indexed", "completions"))
         return
     if completions is None or completions < 0:
@@ -196,15 +201,23 @@ def _validate_indexed(job: Fields, completions: int | None, run: Validation) -> 
     is_large = completions > _MAX_INDEXES and is_set(job.get("backoffLimitPerIndex"))
     limit = _MAX_INDEXES_OF_LARGE_JOB if is_large else _MAX_INDEXES
     if is_large and not is_set(job.get("maxFailedIndexes")):
-        message = f"more than {_MAX_INDEXES} completions with `backoffLimitPerIndex` require `maxFailedIndexes`; set it"
+        message = Sentence(
+            "more than {} completions with `backoffLimitPerIndex` require `maxFailedIndexes`; set it", _MAX_INDEXES
+        )
         run.report("missing-field", message, At(job, "completions"))
     for field in ("parallelism", "maxFailedIndexes"):
         found = as_integer(job.get(field)) or 0
         if field == "maxFailedIndexes" and found > completions:
-            message = f"`{field}` is `{found}`, more than `completions`, which is `{completions}`; lower it"
+            message = Sentence(
+                "`{}` is `{}`, more than `completions`, which is `{}`; lower it", field, found, completions
+            )
             run.report("out-of-range", message, At(job, field))
         elif found > limit:
-            run.report("out-of-range", f"`{field}` of this Job must be at most {limit}, got `{found}`", At(job, field))
+            run.report(
+                "out-of-range",
+                Sentence("`{}` of this Job must be at most {}, got `{}`", field, limit, found),
+                At(job, field),
+            )
     policy = job.get("successPolicy")
     if isinstance(policy, dict) and run.release >= _SUCCESS_POLICY_SINCE:
         _validate_success_policy(policy, (job, "successPolicy"), completions, run)
@@ -214,10 +227,13 @@ def _validate_manager(key: str, value: Node, owner: Fields, run: Validation) -> 
     found = as_text(value)
     if type(value_of(value)) is str and not is_domain_prefixed_path(found):
         run.invalid(
-            f"`{key}` is `{found}`; write a domain and a path, such as `example.com/controller`", At(owner, key)
+            Sentence("`{}` is `{}`; write a domain and a path, such as `example.com/controller`", key, found),
+            At(owner, key),
         )
     elif len(found) > 63:
-        run.report("out-of-range", f"`{key}` must have at most 63 characters, got `{len(found)}`", At(owner, key))
+        run.report(
+            "out-of-range", Sentence("`{}` must have at most 63 characters, got `{}`", key, len(found)), At(owner, key)
+        )
 
 
 def _validate_replacement_policy(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -226,7 +242,7 @@ def _validate_replacement_policy(key: str, value: Node, owner: Fields, run: Vali
     if type(found) is not str or found in supported:
         return
     if found in _REPLACEMENT_POLICIES:
-        run.invalid(f"`{key}` is `{found}`, but must be `Failed` with `podFailurePolicy`", At(owner, key))
+        run.invalid(Sentence("`{}` is `{}`, but must be `Failed` with `podFailurePolicy`", key, found), At(owner, key))
     else:
         run.report_unsupported(key, At(owner, key), supported)
 
@@ -253,7 +269,9 @@ def _validate_restart_policy(job: Fields, run: Validation) -> None:
 def _validate_length(owner: Fields, key: str, limit: int, run: Validation) -> None:
     value = owner.get(key)
     if isinstance(value, list) and len(value) > limit:
-        run.report("out-of-range", f"`{key}` has `{len(value)}` items; the maximum is {limit}", (owner, key))
+        run.report(
+            "out-of-range", Sentence("`{}` has `{}` items; the maximum is {}", key, len(value), limit), (owner, key)
+        )
 
 
 def _validate_failure_policy(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -286,7 +304,7 @@ def _validate_exit_codes(entry: Entry, codes: Fields, job: Fields, run: Validati
     if type(container) is str and container not in names:
         meant = find_closest(container, names)
         hint = ask_for(meant) or "; name one of its containers"
-        run.invalid(f"the pod has no container `{container}`{hint}", At(codes, "containerName"), meant)
+        run.invalid(Sentence("the pod has no container `{}`{}", container, hint), At(codes, "containerName"), meant)
     values = as_list(codes.get("values"))
     _validate_length(codes, "values", _MAX_VALUES, run)
     # Kubernetes reads null as 0.
@@ -295,10 +313,12 @@ def _validate_exit_codes(entry: Entry, codes: Fields, job: Fields, run: Validati
         if as_text(codes.get("operator")) == "In" and number == 0:
             run.invalid("`values` cannot contain 0 with `In`; exit code 0 means success", (values, index))
         if number is not None and number in numbers[:index]:
-            run.report("duplicate-item", f"`values` contains `{number}` twice; delete one of them", (values, index))
+            run.report(
+                "duplicate-item", Sentence("`values` contains `{}` twice; delete one of them", number), (values, index)
+            )
     known = [number for number in numbers if number is not None]
     if any(one > other for one, other in pairwise(known)):
-        run.invalid(f"`values` must be in ascending order: {sorted(set(known))}", (codes, "values"))
+        run.invalid(Sentence("`values` must be in ascending order: {}", sorted(set(known))), (codes, "values"))
 
 
 def _validate_success_policy(policy: Fields, entry: Entry, completions: int, run: Validation) -> None:
@@ -309,15 +329,17 @@ def _validate_success_policy(policy: Fields, entry: Entry, completions: int, run
     for rule, place in iter_items(rules):
         value, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
         if not is_set(value) and not is_set(indexes):
-            message = "a rule requires `succeededCount` or `succeededIndexes`; set one of them"
+            message = Sentence("a rule requires `succeededCount` or `succeededIndexes`; set one of them")
             run.report("missing-field", message, place)
         total, found = _count_indexes(rule, completions, run), as_integer(value)
         count("succeededCount", value, rule, run)
         if found is not None and found > completions:
-            message = f"`succeededCount` is `{found}`, more than `completions`, which is `{completions}`; lower it"
+            message = Sentence(
+                "`succeededCount` is `{}`, more than `completions`, which is `{}`; lower it", found, completions
+            )
             run.report("out-of-range", message, At(rule, "succeededCount"))
         elif found is not None and total is not None and found > total:
-            message = f"`succeededCount` is `{found}`, but `succeededIndexes` has only `{total}`; lower it"
+            message = Sentence("`succeededCount` is `{}`, but `succeededIndexes` has only `{}`; lower it", found, total)
             run.report("out-of-range", message, At(rule, "succeededCount"))
 
 
@@ -327,7 +349,7 @@ def _count_indexes(rule: Fields, completions: int, run: Validation) -> int | Non
     if type(found) is not str:
         return None
     if len(found) > _MAX_TEXT:
-        message = f"`succeededIndexes` has `{len(found)}` characters; the maximum is {_MAX_TEXT}"
+        message = Sentence("`succeededIndexes` has `{}` characters; the maximum is {}", len(found), _MAX_TEXT)
         run.report("out-of-range", message, At(rule, "succeededIndexes"))
         return None
     total, last = 0, -1
@@ -335,11 +357,13 @@ def _count_indexes(rule: Fields, completions: int, run: Validation) -> int | Non
         # Go accepts a sign; `-` separates the parts.
         ends = [int(end) for end in part.split("-") if re.fullmatch(r"\+?[0-9]{1,100}", end)]
         if not ends or len(ends) > 2 or len(ends) != part.count("-") + 1:
-            message = f"`{part}` in `succeededIndexes` is not an index; write indexes like `0,2-4`"
+            message = Sentence("`{}` in `succeededIndexes` is not an index; write indexes like `0,2-4`", part)
         elif ends[-1] >= completions:
-            message = f"index `{ends[-1]}` in `succeededIndexes` must be less than `completions`: `{completions}`"
+            message = Sentence(
+                "index `{}` in `succeededIndexes` must be less than `completions`: `{}`", ends[-1], completions
+            )
         elif last >= ends[0] or (len(ends) == 2 and ends[0] >= ends[1]):
-            message = f"`{part}` in `succeededIndexes` is not in ascending order; sort the indexes"
+            message = Sentence("`{}` in `succeededIndexes` is not in ascending order; sort the indexes", part)
         else:
             total += ends[-1] - ends[0] + 1
             last = ends[-1]
@@ -374,7 +398,7 @@ def _validate_generated_labels(run: Validation) -> None:
         key for key, value in labels.items() if key in _UID_LABELS or (key in _NAME_LABELS and value_of(value) != name)
     ]
     for key in own:
-        run.invalid(f"the API server sets the label `{key}`, to another value; delete it", (labels, key))
+        run.invalid(Sentence("the API server sets the label `{}`, to another value; delete it", key), (labels, key))
     selector = run.spec.get("selector")
     if own or not is_set(selector) or not validate_selector("selector", selector, run.spec, run):
         return
@@ -382,7 +406,9 @@ def _validate_generated_labels(run: Validation) -> None:
     unmatched = find_unmatched(as_mapping(selector), {**labels, **generated})
     unmatched = unmatched or find_unmatched(as_mapping(selector), generated)
     if unmatched:
-        message = f"`selector` has `{value_of(unmatched.node)}`, but the API server generates the selector; delete it"
+        message = Sentence(
+            "`selector` has `{}`, but the API server generates the selector; delete it", value_of(unmatched.node)
+        )
         run.report("invalid-selector", message, unmatched)
 
 
@@ -395,11 +421,13 @@ def _validate_job_name(completions: int | None, run: Validation) -> None:
     hostname = f"{name}-{max(completions or 0, 1) - 1}"
     is_indexed = value_of(run.spec.get("completionMode")) == "Indexed" and (completions or 0) > 0
     if is_indexed and not is_dns_label(hostname):
-        message = f"`{hostname}`, the host name of a pod, is not valid; {DNS_LABEL}"
+        message = Sentence("`{}`, the host name of a pod, is not valid; {}", hostname, DNS_LABEL)
         run.report("invalid-name", message, At(run.metadata, field))
     elif len(name) > _MAX_JOB_NAME and value_of(run.spec.get("manualSelector")) is not True:
-        message = f"the name has `{len(name)}` characters; a label of the pods contains it, so the maximum is"
-        run.report("invalid-name", f"{message} {_MAX_JOB_NAME}", At(run.metadata, field))
+        message = Sentence(
+            "the name has `{}` characters; a label of the pods contains it, so the maximum is", len(name)
+        )
+        run.report("invalid-name", Sentence("{} {}", message, _MAX_JOB_NAME), At(run.metadata, field))
 
 
 def _check_cron_job_name(cron_job: Fields, entry: Entry, run: Validation) -> None:
@@ -407,14 +435,16 @@ def _check_cron_job_name(cron_job: Fields, entry: Entry, run: Validation) -> Non
     name, prefix = (as_text(run.metadata.get(field)) for field in ("name", "generateName"))
     length = len(name or (prefix and generate_name(prefix)))
     if length > _MAX_CRON_JOB_NAME:
-        message = f"the name has `{length}` characters; its Jobs append a time, so the maximum is {_MAX_CRON_JOB_NAME}"
+        message = Sentence(
+            "the name has `{}` characters; its Jobs append a time, so the maximum is {}", length, _MAX_CRON_JOB_NAME
+        )
         run.report("invalid-name", message, At(run.metadata, "name" if name else "generateName"))
 
 
 def _validate_schedule(key: str, value: Node, owner: Fields, run: Validation) -> None:
     schedule = as_text(value)
     if schedule and (error := find_schedule_error(schedule)):
-        run.invalid(f"`{key}` is `{schedule}`{error}", At(owner, key))
+        run.invalid(Sentence("`{}` is `{}`{}", key, schedule, error), At(owner, key))
 
 
 def _validate_time_zone(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -422,7 +452,7 @@ def _validate_time_zone(key: str, value: Node, owner: Fields, run: Validation) -
     if type(found) is str and not is_time_zone(found):
         meant = find_closest(found, ["UTC"])
         hint = ask_for(meant) or "; write a name from the IANA database, such as `Europe/Berlin`"
-        run.invalid(f"`{found}` is not a time zone{hint}", At(owner, key), meant)
+        run.invalid(Sentence("`{}` is not a time zone{}", found, hint), At(owner, key), meant)
 
 
 def _check_job_template(template: Fields, entry: Entry, run: Validation) -> None:
@@ -435,7 +465,9 @@ def _check_job_template(template: Fields, entry: Entry, run: Validation) -> None
     _validate_job_spec(job, as_integer(job.get("completions")), run)
     for key, value in job.items():
         if (key == "selector" and is_set(value)) or (key == "manualSelector" and value_of(value) is True):
-            message = f"`{key}` cannot be set in `jobTemplate`: the API server generates the selector; delete it"
+            message = Sentence(
+                "`{}` cannot be set in `jobTemplate`: the API server generates the selector; delete it", key
+            )
             run.invalid(message, (job, key))
 
 

@@ -40,6 +40,7 @@ from jobgen.check.validation.addresses import describe_cidr_fault, is_sloppy_add
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -58,16 +59,18 @@ def _check_ingress(ingress: Fields, entry: Entry, run: Validation) -> None:
     annotations, name = as_mapping(run.metadata.get("annotations")), as_text(ingress.get("ingressClassName"))
     other = annotations.get(_CLASS_ANNOTATION)
     if is_set(ingress.get("ingressClassName")) and is_set(other) and as_text(other) != name:
-        message = f"the annotation `{_CLASS_ANNOTATION}` differs from `ingressClassName`, which is `{name}`; delete it"
+        message = Sentence(
+            "the annotation `{}` differs from `ingressClassName`, which is `{}`; delete it", _CLASS_ANNOTATION, name
+        )
         run.report("invalid-annotation", message, At(annotations, _CLASS_ANNOTATION))
 
 
 def _validate_host(key: str, value: Node, owner: Fields, run: Validation) -> None:
     found = as_text(value)
     if is_sloppy_address(found):
-        run.report("invalid-host-name", f"`{found}` is an IP address; write a DNS name", At(owner, key))
+        run.report("invalid-host-name", Sentence("`{}` is an IP address; write a DNS name", found), At(owner, key))
     elif found and not _is_host(found):
-        run.report("invalid-host-name", f"`{found}` is not a valid host; {_HOST}", At(owner, key))
+        run.report("invalid-host-name", Sentence("`{}` is not a valid host; {}", found, _HOST), At(owner, key))
 
 
 def _is_host(text: str) -> bool:
@@ -83,16 +86,16 @@ def _check_path(owner: Fields, entry: Entry, run: Validation) -> None:
     if kind not in _PATH_TYPES:
         run.report_unsupported("pathType", At(owner, "pathType"), _PATH_TYPES)
     elif path and not path.startswith("/"):
-        run.invalid(f"`path` is `{path}`, but must start with `/`", At(owner, "path"))
+        run.invalid(Sentence("`path` is `{}`, but must start with `/`", path), At(owner, "path"))
     elif not path and is_strict:
-        message = f"`pathType: {kind}` requires a `path` that starts with `/`; set it"
+        message = Sentence("`pathType: {}` requires a `path` that starts with `/`; set it", kind)
         run.report("missing-field", message, find_value(owner, "path", entry))
     for part in ("//", "/./", "/../", "%2f", "%2F") if is_strict else ():
         if part in path:
-            run.invalid(f"`path` is `{path}`, but must not contain `{part}`", At(owner, "path"))
+            run.invalid(Sentence("`path` is `{}`, but must not contain `{}`", path, part), At(owner, "path"))
     for end in ("/..", "/.") if is_strict else ():
         if path.endswith(end):
-            run.invalid(f"`path` is `{path}`, but must not end with `{end}`", At(owner, "path"))
+            run.invalid(Sentence("`path` is `{}`, but must not end with `{}`", path, end), At(owner, "path"))
     _check_backend("backend", owner, entry, run)
 
 
@@ -102,7 +105,7 @@ def _check_backend(field: str, owner: Fields, entry: Entry, run: Validation) -> 
     if len(given) > 1:
         run.report(
             "invalid-form",
-            f"`{field}` cannot have both `resource` and `service`; delete one of them",
+            Sentence("`{}` cannot have both `resource` and `service`; delete one of them", field),
             (backend, given[0]),
         )
     elif given:
@@ -110,7 +113,7 @@ def _check_backend(field: str, owner: Fields, entry: Entry, run: Validation) -> 
     else:
         run.report(
             "missing-field",
-            f"`{field}` requires `service` or `resource`; set one of them",
+            Sentence("`{}` requires `service` or `resource`; set one of them", field),
             find_entry(owner, field, entry),
         )
 
@@ -119,19 +122,27 @@ def _check_service(service: Fields, entry: Entry, run: Validation) -> None:
     name = as_text(service.get("name"))
     is_valid, hint = (is_dns_label, DNS_LABEL) if run.release >= (1, 36) else (is_dns_label_1035, DNS_LABEL_1035)
     if name and not is_valid(name):
-        run.report("invalid-object-name", f"`{name}` is not a valid name of a Service; {hint}", At(service, "name"))
+        run.report(
+            "invalid-object-name",
+            Sentence("`{}` is not a valid name of a Service; {}", name, hint),
+            At(service, "name"),
+        )
     port = as_mapping(service.get("port"))
     port_name, port_number = as_text(port.get("name")), as_integer(port.get("number")) or 0
     if port_name and port_number:
-        message = f"`port` has both `name: {port_name}` and `number: {port_number}`; delete one of them"
+        message = Sentence("`port` has both `name: {}` and `number: {}`; delete one of them", port_name, port_number)
         run.report("invalid-form", message, At(port, "name"))
     elif port_name:
         if not is_port_name(port_name):
-            run.report("invalid-port-name", f"`{port_name}` is not a valid port name; {PORT_NAME}", At(port, "name"))
+            run.report(
+                "invalid-port-name",
+                Sentence("`{}` is not a valid port name; {}", port_name, PORT_NAME),
+                At(port, "name"),
+            )
     elif port_number:
         validate_port("number", port["number"], port, run)
     elif is_empty(port.get("name")) and value_of(port.get("number")) in (None, 0):
-        message = "`service` requires a `port` with a `name` or a `number`; set one of them"
+        message = Sentence("`service` requires a `port` with a `name` or a `number`; set one of them")
         run.report("missing-field", message, find_entry(service, "port", entry))
 
 
@@ -139,9 +150,13 @@ def _validate_controller(key: str, value: Node, owner: Fields, run: Validation) 
     controller = as_text(value)
     size = len(controller.encode(errors="replace"))
     if size > 250:
-        run.report("out-of-range", f"`{key}` has `{size}` bytes, and must have at most 250", At(owner, key))
+        run.report(
+            "out-of-range", Sentence("`{}` has `{}` bytes, and must have at most 250", key, size), At(owner, key)
+        )
     elif controller and not is_domain_prefixed_path(controller):
-        message = f"`{controller}` is not a valid controller; write a domain and a path, such as `example.com/ingress`"
+        message = Sentence(
+            "`{}` is not a valid controller; write a domain and a path, such as `example.com/ingress`", controller
+        )
         run.invalid(message, At(owner, key))
 
 
@@ -154,7 +169,7 @@ def _check_parameters(parameters: Fields, entry: Entry, run: Validation) -> None
         if not is_set(namespace):
             run.report_missing("`scope: Namespace`", parameters, "namespace", entry)
         elif not is_dns_label(as_text(namespace)):
-            message = f"`{as_text(namespace)}` is not a valid namespace name; {DNS_LABEL}"
+            message = Sentence("`{}` is not a valid namespace name; {}", as_text(namespace), DNS_LABEL)
             run.report("invalid-object-name", message, At(parameters, "namespace"))
     elif is_set(namespace):
         run.report(
@@ -170,7 +185,7 @@ def _check_policy_port(port: Fields, entry: Entry, run: Validation) -> None:
         validate_port("port", port["port"], port, run)
         validate_port("endPort", port.get("endPort"), port, run)
         if last is not None and last < first:
-            message = f"`endPort` is `{last}`, but must be at least `port`, which is `{first}`"
+            message = Sentence("`endPort` is `{}`, but must be at least `port`, which is `{}`", last, first)
             run.report("out-of-range", message, At(port, "endPort"))
         return
     if last is not None:
@@ -178,16 +193,18 @@ def _check_policy_port(port: Fields, entry: Entry, run: Validation) -> None:
             "invalid-form", "`endPort` requires a number as `port`; set it or delete `endPort`", At(port, "endPort")
         )
     if isinstance(first, str) and not is_port_name(first):
-        run.report("invalid-port-name", f"`{first}` is not a valid port name; {PORT_NAME}", At(port, "port"))
+        run.report(
+            "invalid-port-name", Sentence("`{}` is not a valid port name; {}", first, PORT_NAME), At(port, "port")
+        )
 
 
 def _check_peer(peer: Fields, entry: Entry, run: Validation) -> None:
     given = [field for field in ("podSelector", "namespaceSelector", "ipBlock") if is_set(peer.get(field))]
     if not given:
-        message = "a peer requires `podSelector`, `namespaceSelector` or `ipBlock`; set one of them"
+        message = Sentence("a peer requires `podSelector`, `namespaceSelector` or `ipBlock`; set one of them")
         run.report("missing-field", message, entry)
     elif "ipBlock" in given and len(given) > 1:
-        message = f"a peer cannot have both `ipBlock` and `{given[0]}`; write two peers"
+        message = Sentence("a peer cannot have both `ipBlock` and `{}`; write two peers", given[0])
         run.report("invalid-form", message, find_entry(peer, "ipBlock", entry))
 
 
@@ -209,7 +226,10 @@ def _check_block(block: Fields, entry: Entry, run: Validation) -> None:
                 or excepted.prefixlen <= network.prefixlen
             )
         ):
-            run.invalid(f"`{found}` is not a strict subset of the block `{cidr}`; except a smaller network in it", node)
+            run.invalid(
+                Sentence("`{}` is not a strict subset of the block `{}`; except a smaller network in it", found, cidr),
+                node,
+            )
 
 
 def _policy_rules(peers: str) -> Validator:

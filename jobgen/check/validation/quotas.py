@@ -36,6 +36,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
 from jobgen.model.quantity import decode_milli, to_int64
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest, suggest_rename, takes_any_name
 
 # Validate the kinds of `scheduling.k8s.io`: priority classes, and groups of pods that are scheduled together.
@@ -59,15 +60,19 @@ def _check_priority_class(obj: Fields, entry: Entry, run: Validation) -> None:
     expected = _SYSTEM_CLASSES.get(name)
     if not name.startswith(_SYSTEM_PREFIX):
         if value > _MAX_PRIORITY:
-            run.report("out-of-range", f"`value` must be at most {_MAX_PRIORITY}, got `{value}`", At(obj, "value"))
+            run.report(
+                "out-of-range", Sentence("`value` must be at most {}, got `{}`", _MAX_PRIORITY, value), At(obj, "value")
+            )
     elif expected is None:
-        message = f"`{name}` begins with `{_SYSTEM_PREFIX}`, which is reserved for Kubernetes; use another name"
+        message = Sentence(
+            "`{}` begins with `{}`, which is reserved for Kubernetes; use another name", name, _SYSTEM_PREFIX
+        )
         run.report("invalid-name", message, At(run.metadata, field))
     elif value != expected:
-        message = f"`value` of `{name}` must be {expected}, got `{value_of(obj.get('value'))}`"
+        message = Sentence("`value` of `{}` must be {}, got `{}`", name, expected, value_of(obj.get("value")))
         run.invalid(message, At(obj, "value") if "value" in obj else At(run.metadata, field))
     elif value_of(obj.get("globalDefault")) is True:
-        run.invalid(f"`globalDefault` of `{name}` must be false; delete it", At(obj, "globalDefault"))
+        run.invalid(Sentence("`globalDefault` of `{}` must be false; delete it", name), At(obj, "globalDefault"))
     if value_of(obj.get("preemptionPolicy")) == "":
         run.report_missing("a PriorityClass", obj, "preemptionPolicy", entry)
 
@@ -75,7 +80,7 @@ def _check_priority_class(obj: Fields, entry: Entry, run: Validation) -> None:
 def _check_policy(policy: Fields, entry: Entry, run: Validation) -> None:
     given = [field for field in ("basic", "gang") if is_set(policy.get(field))]
     if len(given) != 1:
-        message = f"`schedulingPolicy` requires exactly one of `basic` and `gang`, got {len(given)}"
+        message = Sentence("`schedulingPolicy` requires exactly one of `basic` and `gang`, got {}", len(given))
         run.report("invalid-form", message, find_entry(policy, "gang", entry))
 
 
@@ -194,10 +199,14 @@ def validate_amount(name: str, value: Node, resources: Fields, run: Validation) 
     if milli is None:
         validate_quantity(name, value, resources, run)
     elif milli < 0:
-        run.report("negative-quantity", f"`{name}` must be at least 0, got `{value_of(value)}`", At(resources, name))
+        run.report(
+            "negative-quantity",
+            Sentence("`{}` must be at least 0, got `{}`", name, value_of(value)),
+            At(resources, name),
+        )
     elif (name in _COUNTED or is_extended) and (to_int64(value, -3) or 0) % 1000:
         rule = "invalid-value" if name in _COUNTED else "fractional-device"
-        run.report(rule, f"`{name}` must be an integer, got `{value_of(value)}`", At(resources, name))
+        run.report(rule, Sentence("`{}` must be an integer, got `{}`", name, value_of(value)), At(resources, name))
 
 
 def _validate_hard(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -205,12 +214,16 @@ def _validate_hard(key: str, value: Node, owner: Fields, run: Validation) -> Non
     for name, amount in hard.items():
         validate_amount(name, amount, hard, run)
         if not is_label_key(name):
-            run.report("unknown-resource", f"`{name}` is not a valid name of a resource; {LABEL_KEY}", (hard, name))
+            run.report(
+                "unknown-resource",
+                Sentence("`{}` is not a valid name of a resource; {}", name, LABEL_KEY),
+                (hard, name),
+            )
         elif "/" not in name and not _is_quota_resource(name):
             known = sorted(_QUOTA_RESOURCES)
             meant = find_closest(name, known)
             hint = ask_for(meant) or "; write a resource such as `requests.cpu`, `pods` or `count/jobs.batch`"
-            message = f"a quota cannot limit the resource `{name}`{hint}"
+            message = Sentence("a quota cannot limit the resource `{}`{}", name, hint)
             fix = suggest_rename(At(hard, name, is_key=True), known, hard, takes_any_name)
             run.report("unknown-resource", message, (hard, name), fix, meant=meant)
 
@@ -233,12 +246,14 @@ def _check_scopes(quota: Fields, entry: Entry, run: Validation) -> None:
         # A scope must apply to all limited resources of Kubernetes itself.
         others = [name for name in hard if _is_quota_resource(name) and name not in _RESOURCES_OF_SCOPE[scope]]
         if others:
-            message = f"the scope `{scope}` does not apply to {join_names(others, 'and')}; write another quota for it"
+            message = Sentence(
+                "the scope `{}` does not apply to {}; write another quota for it", scope, join_names(others, "and")
+            )
             run.invalid(message, node)
     for nodes in (dict(scopes), dict(selected)):
         for first, second in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
             if first in nodes and second in nodes:
-                message = f"the scopes `{first}` and `{second}` cannot be combined; delete one of them"
+                message = Sentence("the scopes `{}` and `{}` cannot be combined; delete one of them", first, second)
                 run.invalid(message, nodes[second])
 
 
@@ -247,13 +262,19 @@ def _validate_operator(scope: str, item: Fields, run: Validation) -> None:
     if operator not in _OPERATORS:
         run.report_unsupported("operator", At(item, "operator"), _OPERATORS)
     elif scope in _RESOURCES_OF_SCOPE and scope not in _CLASS_SCOPES and operator != "Exists":
-        run.invalid(f"the scope `{scope}` requires `operator: Exists`, got `{operator}`", At(item, "operator"))
+        run.invalid(
+            Sentence("the scope `{}` requires `operator: Exists`, got `{}`", scope, operator), At(item, "operator")
+        )
     elif operator in ("In", "NotIn") and not values:
         run.report(
-            "invalid-selector", f"`{operator}` requires at least one value; add it to `values`", At(item, "operator")
+            "invalid-selector",
+            Sentence("`{}` requires at least one value; add it to `values`", operator),
+            At(item, "operator"),
         )
     elif operator in ("Exists", "DoesNotExist") and values:
-        run.report("invalid-selector", f"`{operator}` cannot have values; delete `values`", At(item, "values"))
+        run.report(
+            "invalid-selector", Sentence("`{}` cannot have values; delete `values`", operator), At(item, "values")
+        )
 
 
 class _Amount(NamedTuple):
@@ -280,12 +301,12 @@ def _check_limit(limit: Fields, entry: Entry, run: Validation) -> None:
             _validate_resource_name(name, as_mapping(limit.get(field)), limit_type, run)
     for field in _DEFAULTS if limit_type == "Pod" else ():
         if as_mapping(limit.get(field)):
-            message = f"`{field}` cannot be set for the type `Pod`; set it for `Container`"
+            message = Sentence("`{}` cannot be set for the type `Pod`; set it for `Container`", field)
             run.invalid(message, (limit, field))
     if limit_type == "PersistentVolumeClaim" and not any(
         "storage" in as_mapping(limit.get(field)) for field in ("min", "max")
     ):
-        message = "the type `PersistentVolumeClaim` requires `storage` in `min` or `max`; set it"
+        message = Sentence("the type `PersistentVolumeClaim` requires `storage` in `min` or `max`; set it")
         run.report("missing-field", message, entry)
     amounts = _collect_amounts(limit, limit_type)
     for name in {name for values in amounts.values() for name in values}:
@@ -295,8 +316,10 @@ def _check_limit(limit: Fields, entry: Entry, run: Validation) -> None:
         may_overcommit = _is_native(name) and not name.startswith("hugepages-")
         if not may_overcommit and limit_default and request and limit_default.milli > request.milli:
             wanted = value_of(limit_default.node)
-            message = f"`{name}` cannot be overcommitted, so `defaultRequest` must equal `default`, `{wanted}`"
-            run.invalid(f"{message}, got `{value_of(request.node)}`", request.place)
+            message = Sentence(
+                "`{}` cannot be overcommitted, so `defaultRequest` must equal `default`, `{}`", name, wanted
+            )
+            run.invalid(Sentence("{}, got `{}`", message, value_of(request.node)), request.place)
     for name in as_mapping(limit.get(_RATIO)):
         _validate_ratio(name, as_mapping(limit.get(_RATIO)), amounts, run)
 
@@ -311,24 +334,28 @@ def _validate_types(key: str, value: Node, owner: Fields, run: Validation) -> No
         if "/" not in found and found not in _TYPES:
             run.report_unsupported("type", At(limit, "type"), _TYPES)
         elif not is_label_key(found):
-            run.invalid(f"`{found}` is not a valid type; {LABEL_KEY}", At(limit, "type"))
+            run.invalid(Sentence("`{}` is not a valid type; {}", found, LABEL_KEY), At(limit, "type"))
         elif found in types:
-            run.report("duplicate-item", f"two limits have the type `{found}`; merge them", At(limit, "type"))
+            run.report(
+                "duplicate-item", Sentence("two limits have the type `{}`; merge them", found), At(limit, "type")
+            )
         types.add(found)
 
 
 def _validate_resource_name(name: str, resources: Fields, limit_type: str, run: Validation) -> None:
     if limit_type in ("Pod", "Container"):
         if not is_container_resource(name):
-            message = f"containers cannot request the resource `{name}`; write `cpu`, `memory` or one with a domain"
+            message = Sentence(
+                "containers cannot request the resource `{}`; write `cpu`, `memory` or one with a domain", name
+            )
             run.report("unknown-resource", message, (resources, name))
     elif not is_label_key(name):
-        message = f"`{name}` is not a valid name of a resource; {LABEL_KEY}"
+        message = Sentence("`{}` is not a valid name of a resource; {}", name, LABEL_KEY)
         run.report("unknown-resource", message, (resources, name))
     elif "/" not in name and name not in _STANDARD and not name.startswith(_HUGEPAGES):
         meant = find_closest(name, sorted(_STANDARD))
         hint = ask_for(meant) or "; write a standard resource, or one with a domain"
-        message = f"`{name}` is not a resource of Kubernetes{hint}"
+        message = Sentence("`{}` is not a resource of Kubernetes{}", name, hint)
         run.report("unknown-resource", message, (resources, name), meant=meant)
 
 
@@ -358,7 +385,7 @@ def _validate_order(name: str, amounts: _Amounts, run: Validation) -> None:
         reported.add((low.field, high.field))
         lower, higher = f"`{value_of(low.node)}` in `{low.field}`", f"`{value_of(high.node)}` in `{high.field}`"
         place = (high if low_field == "min" and high.field != "max" else low).place
-        run.report("out-of-range", f"`{name}` is {lower}, more than {higher}; change one of them", place)
+        run.report("out-of-range", Sentence("`{}` is {}, more than {}; change one of them", name, lower, higher), place)
 
 
 def _validate_ratio(name: str, ratios: Fields, amounts: _Amounts, run: Validation) -> None:
@@ -367,7 +394,9 @@ def _validate_ratio(name: str, ratios: Fields, amounts: _Amounts, run: Validatio
     if milli is None:
         return
     if milli < 1000:
-        run.report("out-of-range", f"`{_RATIO}` must be at least 1, got `{value_of(ratio)}`", At(ratios, name))
+        run.report(
+            "out-of-range", Sentence("`{}` must be at least 1, got `{}`", _RATIO, value_of(ratio)), At(ratios, name)
+        )
     least, most = amounts["min"].get(name), amounts["max"].get(name)
     if least is None or most is None:
         return
@@ -379,7 +408,9 @@ def _validate_ratio(name: str, ratios: Fields, amounts: _Amounts, run: Validatio
     found, low, high = values
     limit = high / low if low else float("inf")
     if found / divisor > limit:
-        message = f"`{_RATIO}` is `{value_of(ratio)}`, more than `{limit:g}`, which is `max` divided by `min`; lower it"
+        message = Sentence(
+            "`{}` is `{}`, more than `{:g}`, which is `max` divided by `min`; lower it", _RATIO, value_of(ratio), limit
+        )
         run.report("out-of-range", message, At(ratios, name))
 
 

@@ -55,6 +55,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place
+from jobgen.model.sentence import Sentence
 
 _TYPES = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
@@ -90,7 +91,7 @@ class _Service(NamedTuple):
     def forbid(self, fields: list[str], run: Validation) -> None:
         """Report fields that Services of this type cannot have."""
         for field in fields:
-            message = f"`{field}` cannot be set for a Service of type `{self.type}`; delete it"
+            message = Sentence("`{}` cannot be set for a Service of type `{}`; delete it", field, self.type)
             run.invalid(message, (self.spec, field))
 
 
@@ -155,7 +156,11 @@ def _validate_external_name(service: _Service, run: Validation) -> None:
     if not name:
         run.report_missing("a Service of type `ExternalName`", spec, "externalName", (spec, None))
     elif not is_dns_subdomain(name):
-        run.report(_ADDRESS_RULE, f"`{name}` is not a valid external name; {DNS_SUBDOMAIN}", At(spec, "externalName"))
+        run.report(
+            _ADDRESS_RULE,
+            Sentence("`{}` is not a valid external name; {}", name, DNS_SUBDOMAIN),
+            At(spec, "externalName"),
+        )
 
 
 def _validate_load_balancer(service: _Service, run: Validation) -> None:
@@ -166,7 +171,7 @@ def _validate_load_balancer(service: _Service, run: Validation) -> None:
         service.forbid(given, run)
     elif is_set(spec.get("loadBalancerClass")) and not is_label_key(as_text(spec["loadBalancerClass"])):
         name = as_text(spec["loadBalancerClass"])
-        run.invalid(f"`{name}` is not a valid class; {LABEL_KEY}", At(spec, "loadBalancerClass"))
+        run.invalid(Sentence("`{}` is not a valid class; {}", name, LABEL_KEY), At(spec, "loadBalancerClass"))
 
 
 def _validate_external_traffic(service: _Service, run: Validation) -> None:
@@ -190,13 +195,15 @@ def _validate_annotations(service: _Service, run: Validation) -> None:
     annotations = as_mapping(run.metadata.get("annotations"))
     modes = [value_of(annotations[name]) for name in (_TOPOLOGY_MODE, _TOPOLOGY_HINTS) if name in annotations]
     if len(modes) == 2 and modes[0] != modes[1]:
-        message = f"`{_TOPOLOGY_MODE}` and `{_TOPOLOGY_HINTS}` differ; delete the latter, which is deprecated"
+        message = Sentence(
+            "`{}` and `{}` differ; delete the latter, which is deprecated", _TOPOLOGY_MODE, _TOPOLOGY_HINTS
+        )
         run.report("invalid-annotation", message, At(annotations, _TOPOLOGY_MODE))
     if _SOURCE_RANGES not in annotations or as_list(service.spec.get("loadBalancerSourceRanges")):
         return
     node = annotations[_SOURCE_RANGES]
     if service.type != "LoadBalancer":
-        message = f"`{_SOURCE_RANGES}` requires the type `LoadBalancer`; delete it"
+        message = Sentence("`{}` requires the type `LoadBalancer`; delete it", _SOURCE_RANGES)
         run.report("invalid-annotation", message, (annotations, _SOURCE_RANGES))
     written = as_text(node).strip()
     for part in written.split(",") if written else ():
@@ -208,15 +215,17 @@ def _validate_cluster_ips(service: _Service, run: Validation) -> None:
     spec, first = service.spec, as_text(service.spec.get("clusterIP"))
     listed = as_list(spec.get("clusterIPs"))
     if service.is_headless and service.type in ("NodePort", "LoadBalancer"):
-        message = f"`None` is not a valid cluster IP for a Service of type `{service.type}`; delete it"
+        message = Sentence("`None` is not a valid cluster IP for a Service of type `{}`; delete it", service.type)
         run.invalid(message, service.cluster_ips[0][1])
     validate_fields(spec, _FAMILY_FIELDS, run)
     if listed and not first:
-        message = "`clusterIPs` requires `clusterIP` with the first of its addresses; set it"
+        message = Sentence("`clusterIPs` requires `clusterIP` with the first of its addresses; set it")
         run.invalid(message, (spec, "clusterIPs"))
         return
     if listed and as_text(listed[0]) != first:
-        message = f"`clusterIPs` begins with `{as_text(listed[0])}`, but `clusterIP` is `{first}`; make them equal"
+        message = Sentence(
+            "`clusterIPs` begins with `{}`, but `clusterIP` is `{}`; make them equal", as_text(listed[0]), first
+        )
         run.invalid(message, At(spec, "clusterIPs"))
     if _validate_addresses(service, run):
         _validate_address_families(service, run)
@@ -232,7 +241,7 @@ def _validate_addresses(service: _Service, run: Validation) -> bool:
         elif fault := describe_address_fault(found, run.release):
             run.report(_ADDRESS_RULE, fault, node)
     if size > 2:
-        message = f"`clusterIPs` has `{size}` addresses; it can have at most 2"
+        message = Sentence("`clusterIPs` has `{}` addresses; it can have at most 2", size)
         run.report("out-of-range", message, (service.spec, "clusterIPs"))
     return len(run.problems) == before
 
@@ -243,17 +252,21 @@ def _validate_address_families(service: _Service, run: Validation) -> None:
     addresses = [] if service.is_headless else [(parse_address(one), node) for one, node in service.cluster_ips]
     families = [(_FAMILIES[address.version], node) for address, node in addresses if address is not None]
     if len(families) == 2 and families[0][0] == families[1][0]:
-        message = f"`clusterIPs` has two addresses of the family `{families[0][0]}`; write one of each family"
+        message = Sentence(
+            "`clusterIPs` has two addresses of the family `{}`; write one of each family", families[0][0]
+        )
         run.invalid(message, families[1][1])
     declared = [family for family, _ in iter_texts(spec.get("ipFamilies"))]
     for (family, node), expected in zip(families, declared, strict=False):
         if expected in _FAMILIES.values() and family != expected:
-            message = f"the cluster IP is of the family `{family}`, but `ipFamilies` has `{expected}`"
-            run.invalid(f"{message}; change one of them", node)
+            message = Sentence("the cluster IP is of the family `{}`, but `ipFamilies` has `{}`", family, expected)
+            run.invalid(Sentence("{}; change one of them", message), node)
     pairs = [name for name in ("clusterIPs", "ipFamilies") if len(as_list(spec.get(name))) == 2]
     without_selector = service.is_headless and not spec.get("selector")
     if pairs and (policy == "SingleStack" or (not policy and not without_selector)):
-        message = f"two items in `{pairs[0]}` require `ipFamilyPolicy: PreferDualStack` or `RequireDualStack`; set it"
+        message = Sentence(
+            "two items in `{}` require `ipFamilyPolicy: PreferDualStack` or `RequireDualStack`; set it", pairs[0]
+        )
         run.invalid(message, (spec, "ipFamilyPolicy" if policy else pairs[0]))
 
 
@@ -277,11 +290,13 @@ def _validate_ports(service: _Service, run: Validation) -> None:
         if not name and len(as_list(ports)) > 1:
             run.report_missing("a port among several", port, "name", place)
         elif name and is_dns_label(name) and name in names:
-            run.report("duplicate-item", f"two ports are named `{name}`; rename one of them", At(port, "name"))
+            run.report(
+                "duplicate-item", Sentence("two ports are named `{}`; rename one of them", name), At(port, "name")
+            )
         if value_of(port.get("targetPort")) not in (None, 0, ""):
             validate_port_reference("targetPort", port["targetPort"], port, run)
         if port_number is not None and (protocol, port_number) in numbers:
-            message = f"two ports have the number `{port_number}` for `{protocol}`; change one"
+            message = Sentence("two ports have the number `{}` for `{}`; change one", port_number, protocol)
             run.report("duplicate-item", message, At(port, "port"))
         names.add(name)
         numbers.add((protocol, port_number or 0))
@@ -295,14 +310,14 @@ def _validate_node_port_of(
     """Validate the port of the nodes; two ports share it if they have the same number and different protocols."""
     node_port, port_number = as_integer(port["nodePort"]) or 0, as_integer(port.get("port")) or 0
     if service_type == "ClusterIP":
-        message = "`nodePort` requires the type `NodePort` or `LoadBalancer`; set it, or delete `nodePort`"
+        message = Sentence("`nodePort` requires the type `NodePort` or `LoadBalancer`; set it, or delete `nodePort`")
         run.invalid(message, (port, "nodePort"))
         return
     if service_type != "ExternalName":
         _validate_node_port("nodePort", port, run)
     protocols, first = used.setdefault(node_port, (set(), port_number))
     if protocol in protocols or (protocols and first != port_number and service_type != "ExternalName"):
-        message = f"two ports have the `nodePort` `{node_port}`; change one of them"
+        message = Sentence("two ports have the `nodePort` `{}`; change one of them", node_port)
         run.report("duplicate-item", message, At(port, "nodePort"))
     protocols.add(protocol)
 
@@ -313,7 +328,7 @@ def _validate_node_port(key: str, owner: Fields, run: Validation) -> None:
         bounds = f"{_NODE_PORTS[0]} and {_NODE_PORTS[-1]}"
         run.report(
             "invalid-port",
-            f"`{key}` must be between {bounds}, the default range of nodes, got `{port}`",
+            Sentence("`{}` must be between {}, the default range of nodes, got `{}`", key, bounds, port),
             At(owner, key),
         )
 
@@ -370,7 +385,9 @@ def _validate_slice_ports(key: str, value: Node, owner: Fields, run: Validation)
         name = as_text(port.get("name"))
         if name in names and (not name or is_dns_label(name)):
             run.report(
-                "duplicate-item", f"two ports are named `{name}`; rename one of them", find_value(port, "name", place)
+                "duplicate-item",
+                Sentence("two ports are named `{}`; rename one of them", name),
+                find_value(port, "name", place),
             )
         names.add(name)
 
@@ -383,9 +400,11 @@ def _hints(is_valid: Callable[[str], bool], hint: str) -> Validator:
         for item, node in iter_items(value):
             name = as_text(item.get("name"))
             if name in seen:
-                run.report("duplicate-item", f"`{key}` contains `{name}` twice; delete one of them", node)
+                run.report("duplicate-item", Sentence("`{}` contains `{}` twice; delete one of them", key, name), node)
             elif not is_valid(name):
-                run.invalid(f"`{name}` is not a valid name in `{key}`; {hint}", find_value(item, "name", node))
+                run.invalid(
+                    Sentence("`{}` is not a valid name in `{}`; {}", name, key, hint), find_value(item, "name", node)
+                )
             seen.add(name)
 
     return at_most(8, validate)

@@ -45,6 +45,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.place import At, Derived
 from jobgen.model.quantity import decode_milli
+from jobgen.model.sentence import Sentence
 
 _ATTRIBUTES_CLASS_SINCE: Release = (1, 34)
 _MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
@@ -85,7 +86,7 @@ _check_expression = fields("a topology", {"values": _values}, "key", "values")
 
 def _validate_not_empty(key: str, value: Node, owner: Fields, run: Validation) -> None:
     if value_of(value) == "":
-        run.report("missing-field", f"`{key}` is empty; set it or delete it", At(owner, key))
+        run.report("missing-field", Sentence("`{}` is empty; set it or delete it", key), At(owner, key))
 
 
 def _validate_volume_source(volume: Fields, entry: Entry, run: Validation) -> list[str]:
@@ -94,12 +95,12 @@ def _validate_volume_source(volume: Fields, entry: Entry, run: Validation) -> li
     sources = [name for name in _ORDER if name in given]
     for index, name in enumerate(sources):
         if index and name != "flexVolume":
-            message = f"the volume has two sources, `{sources[0]}` and `{name}`; keep one of them"
+            message = Sentence("the volume has two sources, `{}` and `{}`; keep one of them", sources[0], name)
             run.report("conflicting-volume-source", message, (volume, name))
         else:
             _SOURCES[name](name, volume[name], volume, run)
     if not sources:
-        message = "the volume requires a source such as `csi` or `nfs`; set one"
+        message = Sentence("the volume requires a source such as `csi` or `nfs`; set one")
         run.report("missing-field", message, find_mapping(volume, entry))
     return sources
 
@@ -113,21 +114,27 @@ def _check_volume(volume: Fields, entry: Entry, run: Validation) -> None:
     for name, value in capacity.items():
         if name != "storage":
             run.report(
-                "unknown-resource", f"a volume cannot have the resource `{name}`; keep `storage` only", (capacity, name)
+                "unknown-resource",
+                Sentence("a volume cannot have the resource `{}`; keep `storage` only", name),
+                (capacity, name),
             )
         elif (milli := decode_milli(value)) is not None and milli <= 0:
-            run.report("out-of-range", f"`{name}` must be more than 0, got `{value_of(value)}`", At(capacity, name))
+            run.report(
+                "out-of-range",
+                Sentence("`{}` must be more than 0, got `{}`", name, value_of(value)),
+                At(capacity, name),
+            )
     path = as_text(as_mapping(volume.get("hostPath")).get("path"))
     is_root = path.startswith("/") and not path.strip("/.")
     if is_root and as_text(volume.get("persistentVolumeReclaimPolicy")) == "Recycle":
-        message = "`Recycle` would delete all files of the host, because `path` is `/`; use `Retain`"
+        message = Sentence("`Recycle` would delete all files of the host, because `path` is `/`; use `Retain`")
         run.invalid(message, At(volume, "persistentVolumeReclaimPolicy"))
     has_class = run.release >= _ATTRIBUTES_CLASS_SINCE and is_set(volume.get("volumeAttributesClassName"))
     if has_class and not is_set(volume.get("csi")):
         run.report_missing("`volumeAttributesClassName`", volume, "csi", entry)
     annotations = as_mapping(run.metadata.get("annotations"))
     if _MOUNT_OPTIONS in annotations and not any(is_set(volume.get(name)) for name in _MOUNTABLE_SOURCES):
-        message = f"`{_MOUNT_OPTIONS}` is not valid for this source of a volume; use `mountOptions`"
+        message = Sentence("`{}` is not valid for this source of a volume; use `mountOptions`", _MOUNT_OPTIONS)
         run.report("invalid-annotation", message, (annotations, _MOUNT_OPTIONS))
 
 
@@ -151,7 +158,7 @@ def _check_claim(obj: Fields, entry: Entry, run: Validation) -> None:
 def _validate_parameters(key: str, value: Node, owner: Fields, run: Validation) -> None:
     parameters = as_mapping(value)
     if len(parameters) > _MAX_PARAMETERS:
-        message = f"`{key}` has `{len(parameters)}` entries; it can have at most {_MAX_PARAMETERS}"
+        message = Sentence("`{}` has `{}` entries; it can have at most {}", key, len(parameters), _MAX_PARAMETERS)
         run.report("out-of-range", message, (owner, key))
         return
     for name in parameters:
@@ -159,7 +166,11 @@ def _validate_parameters(key: str, value: Node, owner: Fields, run: Validation) 
             run.invalid("the name of a parameter is empty; write one", (parameters, name))
     size = sum(len(part.encode(errors="replace")) for item in parameters.items() for part in map(as_text, item))
     if size > _MAX_PARAMETER_BYTES:
-        run.report("out-of-range", f"`{key}` have `{size}` bytes; the limit is {_MAX_PARAMETER_BYTES}", (owner, key))
+        run.report(
+            "out-of-range",
+            Sentence("`{}` have `{}` bytes; the limit is {}", key, size, _MAX_PARAMETER_BYTES),
+            (owner, key),
+        )
 
 
 def _require_parameters(obj: Fields, entry: Entry, run: Validation) -> None:
@@ -174,7 +185,7 @@ def _check_tokens(driver: Fields, entry: Entry, run: Validation) -> None:
     for request, node in iter_items(driver.get("tokenRequests")):
         audience = as_text(request.get("audience"))
         if audience in audiences:
-            message = f"two token requests have the audience `{audience}`; delete one of them"
+            message = Sentence("two token requests have the audience `{}`; delete one of them", audience)
             run.report("duplicate-item", message, find_value(request, "audience", node))
         else:
             _expiration("expirationSeconds", request.get("expirationSeconds"), request, run)
@@ -197,7 +208,7 @@ def _validate_topologies(key: str, value: Node, owner: Fields, run: Validation) 
             if label and not is_label_key(label):
                 run.report("invalid-label", describe_label_key(label), At(item, "key"))
             elif label and label in topology:
-                message = f"the topology has the key `{label}` twice; delete one of them"
+                message = Sentence("the topology has the key `{}` twice; delete one of them", label)
                 run.report("duplicate-item", message, At(item, "key"))
             topology[label] = frozenset(found for found, _ in iter_texts(item.get("values")))
         if not topology:

@@ -50,6 +50,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.place import At, Place
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 
 _NO_PROGRESS = "`maxUnavailable` and `maxSurge` cannot both be 0; raise one of them"
 _retention = one_of("", "Retain", "Delete")
@@ -117,7 +118,9 @@ def validate_match(selector: Fields, run: Validation) -> None:
         place = (metadata, "labels") if "labels" in metadata else parent
     elif name in labels and own is not None and own == value_of(get_path(selector, "matchLabels", name)):
         place = At(labels, name)
-    message = f"`selector` does not match the labels of the template: `{value_of(unmatched.node)}` differs; align them"
+    message = Sentence(
+        "`selector` does not match the labels of the template: `{}` differs; align them", value_of(unmatched.node)
+    )
     run.report("invalid-selector", message, place)
 
 
@@ -131,11 +134,13 @@ def _check_template(workload: Fields, entry: Entry, run: Validation) -> None:
     policy = pod_spec.get("restartPolicy")
     # The validation of pods reports other values.
     if value_of(policy) in ("OnFailure", "Never"):
-        run.invalid(f"`restartPolicy` is `{value_of(policy)}`, but must be `Always`", At(pod_spec, "restartPolicy"))
+        run.invalid(
+            Sentence("`restartPolicy` is `{}`, but must be `Always`", value_of(policy)), At(pod_spec, "restartPolicy")
+        )
     if is_set(pod_spec.get("activeDeadlineSeconds")):
         key = "activeDeadlineSeconds"
         run.invalid(
-            f"`{key}` cannot be set in the template of this kind, whose pods run forever; delete it",
+            Sentence("`{}` cannot be set in the template of this kind, whose pods run forever; delete it", key),
             (pod_spec, "activeDeadlineSeconds"),
         )
 
@@ -144,9 +149,11 @@ def validate_count_or_percentage(key: str, value: Node, owner: Fields, run: Vali
     """Validate a number of pods, or a percentage of any size."""
     found = value_of(value)
     if type(found) is str and _read_percentage(found) is None:
-        run.invalid(f"`{key}` is `{found}`; write an integer such as `1` or a percentage: `25%`", At(owner, key))
+        run.invalid(
+            Sentence("`{}` is `{}`; write an integer such as `1` or a percentage: `25%`", key, found), At(owner, key)
+        )
     elif type(found) is int and found < 0:
-        run.report("out-of-range", f"`{key}` must be at least 0, got `{found}`", At(owner, key))
+        run.report("out-of-range", Sentence("`{}` must be at least 0, got `{}`", key, found), At(owner, key))
 
 
 def validate_count_or_share(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -154,7 +161,7 @@ def validate_count_or_share(key: str, value: Node, owner: Fields, run: Validatio
     validate_count_or_percentage(key, value, owner, run)
     found = value_of(value)
     if type(found) is str and (_read_percentage(found) or 0) > 100:
-        run.report("out-of-range", f"`{key}` must be at most 100%, got `{found}`", At(owner, key))
+        run.report("out-of-range", Sentence("`{}` must be at most 100%, got `{}`", key, found), At(owner, key))
 
 
 def _read_count(value: Node, default: int) -> int | None:
@@ -186,7 +193,7 @@ def _strategy(other: str, table: Table, *also: Check, forbids_update: bool = Tru
             if isinstance(update, dict):
                 check_update(update, (strategy, "rollingUpdate"), run)
         elif forbids_update and is_set(update):
-            message = f"`rollingUpdate` cannot be set if `type` is `{other}`; delete it"
+            message = Sentence("`rollingUpdate` cannot be set if `type` is `{}`; delete it", other)
             run.invalid(message, (strategy, "rollingUpdate"))
 
     return validate
@@ -213,7 +220,7 @@ def _check_deployment(obj: Fields, entry: Entry, run: Validation) -> None:
     deadline, ready = (run.spec.get(field) for field in ("progressDeadlineSeconds", "minReadySeconds"))
     seconds = as_integer(deadline) if is_set(deadline) else 600
     if seconds is not None and seconds >= 0 and seconds <= (as_integer(ready) or 0):
-        message = f"`progressDeadlineSeconds` is `{seconds}`, but must be greater than `minReadySeconds`"
+        message = Sentence("`progressDeadlineSeconds` is `{}`, but must be greater than `minReadySeconds`", seconds)
         field = "progressDeadlineSeconds" if is_set(deadline) else "minReadySeconds"
         run.report("out-of-range", message, At(run.spec, field))
 
@@ -231,7 +238,7 @@ def _integer_annotation(name: str, low: int | None = None) -> Check:
             bound = "" if low is None else f" from {low}"
             run.report(
                 "invalid-annotation",
-                f"`{name}` is `{found}`, but must be an integer{bound}; delete it",
+                Sentence("`{}` is `{}`, but must be an integer{}; delete it", name, found, bound),
                 At(as_mapping(run.metadata.get("annotations")), name),
             )
 
@@ -249,7 +256,7 @@ def _check_claim(claim: Fields, entry: Entry, run: Validation) -> None:
     if not name:
         run.report_missing("a volume claim", claim, "metadata.name", entry)
     elif not is_dns_label(name):
-        message = f"`{name}` is not a valid volume name; {DNS_LABEL}"
+        message = Sentence("`{}` is not a valid volume name; {}", name, DNS_LABEL)
         run.report("invalid-volume-name", message, At(claim["metadata"], "name"))
     # The controller copies the metadata to the claims.
     _claim_metadata("metadata", claim.get("metadata"), claim, run)
@@ -303,14 +310,18 @@ def _reference(*, allows_core: bool) -> Validator:
         if run.release < (1, 34):
             return
         if written.count("/") > 1:
-            message = f"`apiVersion` is `{written}`; write a group and a version, such as `apps/v1`"
+            message = Sentence("`apiVersion` is `{}`; write a group and a version, such as `apps/v1`", written)
             run.invalid(message, At(reference, "apiVersion"))
         elif needs_group and not written.rpartition("/")[0]:
             if written:
-                message = f"`apiVersion` is `{written}`, which has no group; write both, such as `apps/v1`"
+                message = Sentence("`apiVersion` is `{}`, which has no group; write both, such as `apps/v1`", written)
                 run.invalid(message, At(reference, "apiVersion"))
             elif reference:
-                run.report("missing-field", f"`{entry[1]}` requires `apiVersion`, such as `apps/v1`; set it", reference)
+                run.report(
+                    "missing-field",
+                    Sentence("`{}` requires `apiVersion`, such as `apps/v1`; set it", entry[1]),
+                    reference,
+                )
 
     return mapping({"kind": _segment, "name": _segment}, "kind", "name", check_version)
 
@@ -318,7 +329,7 @@ def _reference(*, allows_core: bool) -> Validator:
 def _validate_amount(key: str, value: Node, owner: Fields, run: Validation) -> None:
     milli = to_milli(value)
     if milli is not None and milli <= 0:
-        run.report("out-of-range", f"`{key}` must be more than 0, got `{value_of(value)}`", At(owner, key))
+        run.report("out-of-range", Sentence("`{}` must be more than 0, got `{}`", key, value_of(value)), At(owner, key))
 
 
 def _target(*targets: str, only_one: bool = False) -> Check:
@@ -332,11 +343,12 @@ def _target(*targets: str, only_one: bool = False) -> Check:
             return
         given = list_set_keys(target, targets)
         if not given:
-            message = f"`target` of `{entry[1]}` requires {join_names(list(targets), 'or')}; set it"
+            message = Sentence("`target` of `{}` requires {}; set it", entry[1], join_names(list(targets), "or"))
             run.report("missing-field", message, find_mapping(target, (source, "target")))
         elif only_one and len(given) > 1:
             run.invalid(
-                f"{join_names(given, 'and')} of a target are mutually exclusive; delete one of them", (target, given[1])
+                Sentence("{} of a target are mutually exclusive; delete one of them", join_names(given, "and")),
+                (target, given[1]),
             )
 
     return check
@@ -347,10 +359,16 @@ def _check_metric(metric: Fields, entry: Entry, run: Validation) -> None:
     field = _SOURCES[metric_type][0] if metric_type in _SOURCES else ""
     given = list_set_keys(metric, [name for name, _ in _SOURCES.values()])
     if field and field not in given:
-        run.report("missing-field", f"a metric of type `{metric_type}` requires `{field}`; set it", At(metric, "type"))
+        run.report(
+            "missing-field",
+            Sentence("a metric of type `{}` requires `{}`; set it", metric_type, field),
+            At(metric, "type"),
+        )
     for other in given if field and len(given) > 1 else ():
         if other != field:
-            run.invalid(f"`{other}` cannot be set in a metric of type `{metric_type}`; delete it", (metric, other))
+            run.invalid(
+                Sentence("`{}` cannot be set in a metric of type `{}`; delete it", other, metric_type), (metric, other)
+            )
     # The field of the type, or else the first one.
     validated = field if field in given else "".join(given[:1])
     for name, validate in _SOURCES.values():
@@ -366,7 +384,7 @@ def _check_policies(rules: Fields, entry: Entry, run: Validation) -> None:
 def _check_bounds(autoscaler: Fields, entry: Entry, run: Validation) -> None:
     most, least = as_integer(autoscaler.get("maxReplicas")), as_integer(autoscaler.get("minReplicas"))
     if most is not None and least is not None and 1 <= most < least:
-        message = f"`maxReplicas` is `{most}`, less than `minReplicas`, which is `{least}`; raise it"
+        message = Sentence("`maxReplicas` is `{}`, less than `minReplicas`, which is `{}`; raise it", most, least)
         run.report("out-of-range", message, At(autoscaler, "maxReplicas"))
 
 

@@ -15,7 +15,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import Place
-from jobgen.model.sentence import replace_words
+from jobgen.model.sentence import Sentence, replace_words
 from jobgen.yamlio.inner_text import find_line
 
 _SHELLS = frozenset(("sh", "bash", "ash", "dash"))
@@ -112,12 +112,12 @@ def finish_mistake(script: Script, mistake: Mistake, problem: Problem, is_spec: 
     at = location_of(problem.node)
     if mistake.fault and at is not None and at.end_line > at.line + 1 and "\n" not in script.text.strip():
         return problem._replace(
-            sentence=f"{mistake.fault}, because `>` joins the lines; write `|`, or remove each `\\`"
+            sentence=Sentence("{}, because `>` joins the lines; write `|`, or remove each `\\`", mistake.fault)
         )
     if not script.is_comment or at is None or at.end_line <= at.line + 2 or "\n" in script.text.strip():
         return problem
     message = "the whole script is a comment, because YAML joins its lines, so that nothing runs"
-    return problem._replace(sentence=f"{message}; remove the comment, or write `|` instead of `>`")
+    return problem._replace(sentence=Sentence("{}; remove the comment, or write `|` instead of `>`", message))
 
 
 def _list_modes(container: Container) -> Iterator[tuple[Script, Mistake]]:

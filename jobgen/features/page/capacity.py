@@ -32,6 +32,7 @@ from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.placed import with_nodes
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest
 from jobgen.pipeline.environment_checker import report_missing_folder
 from jobgen.rendering.file_secrets import read_masked
@@ -186,14 +187,18 @@ def _find_wrong_entries(entries: Sequence[Mapping[str, Any]], environments: Sequ
         hourly = value_of(entry["hourly"])
         number = Decimal(str(hourly))
         if not number.is_finite() or number != round(number, _DIGITS):
-            message = f"`hourly` is `{hourly}`, and must have at most {_DIGITS} digits after the point, such as `2.5`"
+            message = Sentence(
+                "`hourly` is `{}`, and must have at most {} digits after the point, such as `2.5`", hourly, _DIGITS
+            )
             yield Problem("invalid-value", message, entry["hourly"])
             continue
         price = _to_price(entry)
         wanted = price.fields.get("environment")
         if wanted is not None and wanted not in environments:
             meant = find_closest(wanted, list(environments))
-            message = f"there is no environment `{wanted}`{ask_for(meant) or '; remove the entry, or name an overlay'}"
+            message = Sentence(
+                "there is no environment `{}`{}", wanted, ask_for(meant) or "; remove the entry, or name an overlay"
+            )
             yield Problem("invalid-value", message, entry["match"]["environment"], meant=meant)
         earlier = known.setdefault(price.resource, [])
         # They are for all pods that this one is for.
@@ -204,7 +209,7 @@ def _find_wrong_entries(entries: Sequence[Mapping[str, Any]], environments: Sequ
         )
         first = next(wider, None)
         if first is not None:
-            message = f"`prices[{index}]` is never used, because `prices[{first}]` matches first"
+            message = Sentence("`prices[{}]` is never used, because `prices[{}]` matches first", index, first)
             message += "; write the special price before the general one"
             yield Problem("invalid-value", message, entry["resource"])
         earlier.append((index, price))

@@ -21,6 +21,7 @@ from jobgen.model.finding import Finding, Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.build import build_objects, is_spec, job_attributes, manifest_errors
 from jobgen.rendering.config import ProjectConfig, find_errors
@@ -180,7 +181,7 @@ def _find_all_errors(tests: list[Mapping[str, Any]]) -> Iterator[Problem]:
     for test in tests:
         name = str(value_of(test["name"]))
         if name in names:
-            message = f"another test of this file is named `{name}`; give each test its own name"
+            message = Sentence("another test of this file is named `{}`; give each test its own name", name)
             yield Problem("duplicate-item", message, test["name"])
         names.add(name)
         yield from _find_test_errors(test)
@@ -190,7 +191,9 @@ def _find_test_errors(test: Mapping[str, Any]) -> Iterator[Problem]:
     has_jobs, has_given = "jobs" in test, "given" in test
     if has_jobs == has_given:
         what = "has both `jobs` and `given`; remove one" if has_jobs else "has no job; write `jobs` or `given`"
-        yield Problem("invalid-value", f"the test {what}", _find_key(test, "given") if has_jobs else test["name"])
+        yield Problem(
+            "invalid-value", Sentence("the test {}", what), _find_key(test, "given") if has_jobs else test["name"]
+        )
     expect = test["expect"]
     has_values, has_snapshot = bool(expect.get("values")), value_of(expect.get("snapshot")) is True
     if not has_values and not has_snapshot and all(key in ("values", "snapshot") for key in expect):
@@ -211,11 +214,13 @@ def _find_value_errors(key: Node, expected: Node) -> Iterator[Problem]:
         yield Problem("invalid-value", "the path is empty; write a path of the object, such as `metadata.name`", key)
     if isinstance(expected, dict):
         if not expected or value_of(expected.get("contains", 0)) in ("", [], {}):
-            message = f"`{key}` has a condition that every value meets; write what is expected, or `present: true`"
+            message = Sentence(
+                "`{}` has a condition that every value meets; write what is expected, or `present: true`", key
+            )
             yield Problem("invalid-value", message, key)
         for name in (name for name in expected if str(name) not in _CONDITIONS):
             hint = did_you_mean(str(name), list_conditions()) or "; write `equals: {…}` to compare a mapping"
-            yield Problem("unknown-field", f"`{name}` is not a condition{hint}", name)
+            yield Problem("unknown-field", Sentence("`{}` is not a condition{}", name, hint), name)
 
 
 def _find_key(mapping: Mapping[str, Any], name: str) -> Node:

@@ -7,6 +7,7 @@ from typing import Any
 from jobgen.model.data import Node, ValidFields, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.quantity import parse_digits
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import count_gpus, find_main_container, parse_launch, take_command
 
@@ -57,8 +58,10 @@ def _place_options(options: list[Node], launcher: Node, config: dict[str, Any], 
         if number is not None and value_of(config.setdefault("slotsPerWorker", with_value(node, number))) == number:
             continue
         program = str(value_of(launcher)).rpartition("/")[2]
-        message = f"`{option}` is an option of `{program}`, but a DeepSpeedJob starts the script with `deepspeed`"
+        message = Sentence(
+            "`{}` is an option of `{}`, but a DeepSpeedJob starts the script with `deepspeed`", option, program
+        )
         advice = "remove it, or write `deepspeed` and its options"
         if name == _PROCESSES:
             advice = "remove it, or set `deepspeed.slotsPerWorker` to this number"
-        problems.append(Problem("unsupported-by-kind", f"{message}; {advice}", word))
+        problems.append(Problem("unsupported-by-kind", Sentence("{}; {}", message, advice), word))

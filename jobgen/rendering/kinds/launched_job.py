@@ -9,6 +9,7 @@ from jobgen.k8s.mpi_launches import calls_mpirun, split_mpi_launch
 from jobgen.model.data import Node, ValidFields, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.quantity import parse_digits
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import count_gpus, find_main_container, parse_launch, set_path, take_command
 
@@ -35,7 +36,7 @@ def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, problem
     policy = job.fields.get("runPolicy")
     wanted = policy.get("cleanPodPolicy") if isinstance(policy, dict) else None
     if value_of(wanted) == "All":
-        message = f"{job.kind.name} never deletes the launcher; use `Running` or `None` as `cleanPodPolicy`"
+        message = Sentence("{} never deletes the launcher; use `Running` or `None` as `cleanPodPolicy`", job.kind.name)
         problems.append(Problem("unsupported-by-kind", message, wanted))
     if wanted is not None:
         set_path(spec, ("runPolicy", "cleanUpWorkers"), with_value(wanted, value_of(wanted) != "None"))
@@ -58,7 +59,7 @@ def _split_command(job: JobSpec, command: list[Node], problems: list[Problem]) -
     if calls_mpirun(command):
         message = "TensorStack runs `mpirun` itself, but the command of the launcher is a script that does"
         advice = "write `mpirun`, its options and the program as a list"
-        problems.append(Problem("unsupported-by-kind", f"{message}; {advice}", command[0]))
+        problems.append(Problem("unsupported-by-kind", Sentence("{}; {}", message, advice), command[0]))
     return (), command
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from jobgen.model.data import Node, ValidFields, join_values, list_scalars, untraced, value_of, with_value
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import find_main_container, set_path, take_command, with_main_container
 from jobgen.rendering.pod import to_text
@@ -89,19 +90,23 @@ def _set_entrypoint(commands: dict[str, list[Node]], spec: dict[str, Any]) -> It
     first = HEAD if HEAD in written else written[0]
     command = commands[first]
     if "entrypoint" in spec:
-        message = "`ray.entrypoint` is set, and so is `command` or `args`; a RayJob runs one command, so remove one"
+        message = Sentence(
+            "`ray.entrypoint` is set, and so is `command` or `args`; a RayJob runs one command, so remove one"
+        )
         yield Problem("unsupported-by-kind", message, spec["entrypoint"])
         return
     for name in written:
         if list(map(value_of, commands[name])) != list(map(value_of, command)):
-            message = f"a RayJob runs one command, but those of `{first}` and `{name}` differ; make them equal"
+            message = Sentence(
+                "a RayJob runs one command, but those of `{}` and `{}` differ; make them equal", first, name
+            )
             yield Problem("unsupported-by-kind", message, commands[name][0])
     words = [str(value_of(node)) for node in command]
     for word, node in zip(words, command, strict=True):
         found = _EXPANDED.search(word)
         if found:
             shell = f"`[sh, -c, …]` with `${found[0][2:-1]}`"
-            message = f"Kubernetes does not expand `{found[0]}` in the command of a RayJob; write {shell}"
+            message = Sentence("Kubernetes does not expand `{}` in the command of a RayJob; write {}", found[0], shell)
             yield Problem("unsupported-by-kind", message, node)
     spec["entrypoint"] = join_values(command, shlex.join(words))
 
@@ -145,13 +150,17 @@ def _check_start_params(job: JobSpec) -> Iterator[Problem]:
     for name, written in params.items() if isinstance(params, dict) else ():
         below = written.values() if isinstance(written, dict) else ()
         if not isinstance(written, dict):
-            message = f"`ray.startParams.{name}` must be a mapping, such as `{{num-gpus: 8}}`"
+            message = Sentence("`ray.startParams.{}` must be a mapping, such as `{{num-gpus: 8}}`", name)
             yield Problem("wrong-type", message, name)
         elif any(isinstance(value, (dict, list)) for value in below):
-            yield Problem("wrong-type", f"the parameters of `ray.startParams.{name}` must be text or numbers", name)
+            yield Problem(
+                "wrong-type", Sentence("the parameters of `ray.startParams.{}` must be text or numbers", name), name
+            )
         if name not in job.roles:
             listed = ", ".join(f"`{role}`" for role in job.roles)
-            message = f"`ray.startParams` has parameters for `{name}`, but the job has {listed}; use one of these"
+            message = Sentence(
+                "`ray.startParams` has parameters for `{}`, but the job has {}; use one of these", name, listed
+            )
             yield Problem("unknown-role", message, name)
 
 
@@ -159,7 +168,7 @@ def _check_group_names(job: JobSpec) -> Iterator[Problem]:
     """Report a group of workers whose name has the letters of `worker` in another order: Ray takes any name."""
     for name in job.roles:
         if name != _WORKER and len(name) == len(_WORKER) and sorted(name) == sorted(_WORKER):
-            message = f"the group of workers is named `{name}`; did you mean `{_WORKER}`?"
+            message = Sentence("the group of workers is named `{}`; did you mean `{}`?", name, _WORKER)
             yield Problem("unknown-role", message, name, severity=Severity.WARNING, meant=_WORKER)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from jobgen.model.data import Node, ValidFields, value_of, with_value
 from jobgen.model.finding import Problem
+from jobgen.model.sentence import Sentence
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import add_env, set_command
 
@@ -43,11 +44,15 @@ def _check_restart_policies(job: JobSpec) -> Iterator[Problem]:
         policy = role.replica.get("restartPolicy")
         advice = "use `OnFailure` or `Never`"
         if value_of(policy) == "ExitCode":
-            message = f"Volcano does not support `restartPolicy: ExitCode`; {advice}, and policies with `exitCode`"
+            message = Sentence(
+                "Volcano does not support `restartPolicy: ExitCode`; {}, and policies with `exitCode`", advice
+            )
             yield Problem("unsupported-by-kind", message, policy)
         elif value_of(policy) == "Always" and decides in ("", name):
-            message = f"with `restartPolicy: Always`, the pods of role `{name}` never end, and neither does the job"
-            yield Problem("unsupported-by-kind", f"{message}; {advice}", policy)
+            message = Sentence(
+                "with `restartPolicy: Always`, the pods of role `{}` never end, and neither does the job", name
+            )
+            yield Problem("unsupported-by-kind", Sentence("{}; {}", message, advice), policy)
 
 
 def complete_item(job: JobSpec, name: str, item: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import pluralize
+from jobgen.model.sentence import Sentence
 from jobgen.spec.overlay import Cluster
 
 _HPA, _KEDA = "HorizontalPodAutoscaler", "ScaledObject"
@@ -52,8 +53,10 @@ def conflicting_autoscalers(facts: list[Fact], cluster: Cluster) -> Iterator[Fac
         if other is fact or other.value[:2] == (kind, name):
             continue
         refuses = "KEDA refuses that" if _KEDA in (kind, other.value[0]) else "each undoes what the other one does"
-        message = f"`{target[3]}` is also scaled by the {other.value[0]} `{other.value[1]}`, and {refuses}"
-        yield FactViolation(fact, f"{message}; keep one of them", ((other, "the other autoscaler"),))
+        message = Sentence(
+            "`{}` is also scaled by the {} `{}`, and {}", target[3], other.value[0], other.value[1], refuses
+        )
+        yield FactViolation(fact, Sentence("{}; keep one of them", message), ((other, "the other autoscaler"),))
 
 
 _BUDGET = "PodDisruptionBudget"
@@ -104,8 +107,8 @@ def blocked_eviction(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolat
         if kind != _BUDGET:
             continue
         if (field, str(amount)) in (("maxUnavailable", "0"), ("maxUnavailable", "0%"), ("minAvailable", "100%")):
-            message = f"`{field}: {amount}` lets no pod be evicted, so a node with one is never drained"
-            yield FactViolation(fact, f"{message}; write `maxUnavailable: 1`", evidence=(field, str(amount)))
+            message = Sentence("`{}: {}` lets no pod be evicted, so a node with one is never drained", field, amount)
+            yield FactViolation(fact, Sentence("{}; write `maxUnavailable: 1`", message), evidence=(field, str(amount)))
             continue
         if field != "minAvailable" or type(amount) is not int or amount < 1 or not wanted:
             continue
@@ -114,7 +117,7 @@ def blocked_eviction(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolat
         if not selected or None in counts or any((namespace, each.value[3]) in scaled for each in selected):
             continue
         if 0 < sum(counts) <= amount:
-            message = f"`minAvailable: {amount}` of {pluralize(sum(counts), 'pod')} lets none be evicted"
+            message = Sentence("`minAvailable: {}` of {} lets none be evicted", amount, pluralize(sum(counts), "pod"))
             advice = "write `maxUnavailable: 1`, or run more pods"
             related = ((selected[0], "the pods"),)
-            yield FactViolation(fact, f"{message}, so a node with one is never drained; {advice}", related)
+            yield FactViolation(fact, Sentence("{}, so a node with one is never drained; {}", message, advice), related)

@@ -11,6 +11,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import count_gpus, find_shared_devices, sum_gpus
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem, pluralize
+from jobgen.model.sentence import Sentence
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import find_count
 from jobgen.spec.sweeps import GPUS, SWEEP
@@ -75,11 +76,20 @@ def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
             jobs_of = ", ".join(f"`{fact.value[2]}` {fact.value[1]}" for fact in (largest, *others[:_MAX_NAMED]))
             more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
             owner = f"{group.removesuffix('s')} `{name}`"
-            message = (
-                f"the jobs of {owner} request {pluralize(total, 'GPU')} ({jobs_of}{more}), above its budget of {budget}"
+            message = Sentence(
+                "the jobs of {} request {} ({}{}), above its budget of {}",
+                owner,
+                pluralize(total, "GPU"),
+                jobs_of,
+                more,
+                budget,
             )
             yield FactViolation(
-                largest, f"{message}; suspend or shrink some of them", related, evidence=(name,), is_amount=True
+                largest,
+                Sentence("{}; suspend or shrink some of them", message),
+                related,
+                evidence=(name,),
+                is_amount=True,
             )
 
 
@@ -104,13 +114,15 @@ def queue_quota_exceeded(manifest: Manifest) -> Iterator[Violation]:
         # Imported late: most jobs fit.
         from jobgen.check.raised_amounts import list_gpu_factors
 
-        message = f"the job requests {pluralize(gpus, 'GPU')}, but queue `{as_text(queue)}` has only {quota}"
+        message = Sentence(
+            "the job requests {}, but queue `{}` has only {}", pluralize(gpus, "GPU"), as_text(queue), quota
+        )
         factors = list_gpu_factors(manifest)
         # Compared values, without a text, keep the finding in the job if its queue is a default.
         asked = tuple((place, "") for place, _ in factors)
         advice = "so it is never admitted; request fewer or use a larger queue"
         finish = partial(_name_raised, [*(text for _, text in factors), f"queue `{as_text(queue)}`"])
-        yield Violation(find_queue(manifest), f"{message}, {advice}", asked, finish=finish)
+        yield Violation(find_queue(manifest), Sentence("{}, {}", message, advice), asked, finish=finish)
 
 
 def _name_raised(texts: Sequence[str], problem: Problem, _: bool) -> Problem:
@@ -156,6 +168,8 @@ def sweep_too_large(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
         total, first = sum_gpus((fact.value[1], fact.value[3]) for fact in members), members[0]
         limits = [limit for limit in (first.value[2], allowed) if limit is not None]
         if limits and total > min(limits):
-            message = f"sweep `{sweep}` ({pluralize(len(members), 'job')}) requests {pluralize(total, 'GPU')}"
+            message = Sentence(
+                "sweep `{}` ({}) requests {}", sweep, pluralize(len(members), "job"), pluralize(total, "GPU")
+            )
             message += f", above its limit of {min(limits)}; remove values or raise the limit"
             yield FactViolation(first, message, is_amount=True)

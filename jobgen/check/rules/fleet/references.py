@@ -9,6 +9,7 @@ from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, r
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import find_closest
 from jobgen.spec.overlay import Cluster
 
@@ -93,17 +94,17 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
             continue
         other = known.get((_OWN, namespace, name)) if kind == _CLUSTER else known.get((_CLUSTER, "", name))
         if other is not None:
-            message = f"`{name}` is a {other.value[1]}; set `kind: {other.value[1]}` in `runtimeRef`"
+            message = Sentence("`{}` is a {}; set `kind: {}` in `runtimeRef`", name, other.value[1], other.value[1])
             yield FactViolation(fact, message, ((other, "the runtime"),))
         elif kind == _CLUSTER and (meant := find_meant(name, SHIPPED_RUNTIMES)):
             yield FactViolation(fact, describe_unshipped(name, meant), evidence=(name,))
         elif kind in kinds:
             names = [other_name for _, _, other_name in known]
-            start = f"the repository has no {kind} `{name}`"
+            start = Sentence("the repository has no {} `{}`", kind, name)
             # Names of runtimes share words, such as `torch`, so a name must be very close to be meant.
             close = find_closest(name, names, _CUTOFF)
             hint = f"; did you mean `{close}`?" if close else ""
-            yield FactViolation(fact, f"{start}{hint}", evidence=(name,))
+            yield FactViolation(fact, Sentence("{}{}", start, hint), evidence=(name,))
 
 
 def collect_mpi_jobs(manifest: Manifest) -> Iterator[Fact]:
@@ -133,8 +134,8 @@ def mixed_mpi_versions(facts: list[Fact], cluster: Cluster) -> Iterator[FactViol
     for fact in facts:
         if fact.value != kept:
             platform = "mpi-operator" if kept.endswith("/v2beta1") else "kubeflow"
-            advice = f"use `platform: {platform}`, or `apiVersion: {kept}` in a manifest"
-            message = f"a cluster serves MPIJob as `{fact.value}` or as `{kept}`, never both; {advice}"
+            advice = Sentence("use `platform: {}`, or `apiVersion: {}` in a manifest", platform, kept)
+            message = Sentence("a cluster serves MPIJob as `{}` or as `{}`, never both; {}", fact.value, kept, advice)
             yield FactViolation(fact, message, ((other, f"uses `{kept}`"),))
 
 

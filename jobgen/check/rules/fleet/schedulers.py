@@ -8,6 +8,7 @@ from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.overlay import Cluster
 
@@ -67,18 +68,26 @@ def unusable_queue(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolatio
         known = [other for at, other in queues if at == scheduler and (other != name or not is_queue)]
         if is_queue:
             if scheduler == _KAI and parent and (scheduler, parent) not in queues:
-                message = f"the parent `{parent}` of `{name}` is not among the queues of the repository, and KAI"
+                message = Sentence(
+                    "the parent `{}` of `{}` is not among the queues of the repository, and KAI", parent, name
+                )
                 message += " schedules nothing in a queue whose parent does not exist"
-                yield FactViolation(fact, f"{message}{did_you_mean(parent, known) or '; correct the name'}")
+                yield FactViolation(
+                    fact, Sentence("{}{}", message, did_you_mean(parent, known) or "; correct the name")
+                )
         elif scheduler == _OTHER:
             if (_KAI, name) in queues:
-                message = f"only pods with `schedulerName: {_KAI_NAME}` are in a queue of KAI, so this {parent} starts"
-                yield FactViolation(fact, f"{message} outside of `{name}`; set it in the pod template")
+                message = Sentence(
+                    "only pods with `schedulerName: {}` are in a queue of KAI, so this {} starts", _KAI_NAME, parent
+                )
+                yield FactViolation(fact, Sentence("{} outside of `{}`; set it in the pod template", message, name))
         elif (found := queues.get((scheduler, name))) is not None:
             yield from _check_queue(fact, found, has_queues_below=(scheduler, name) in parents)
         elif known and not (scheduler == _VOLCANO and name in _OWN_QUEUES):
-            message = f"the repository has queues of {scheduler}, but no `{name}`, so the job probably never starts"
-            yield FactViolation(fact, f"{message}{did_you_mean(name, known) or '; correct the name'}")
+            message = Sentence(
+                "the repository has queues of {}, but no `{}`, so the job probably never starts", scheduler, name
+            )
+            yield FactViolation(fact, Sentence("{}{}", message, did_you_mean(name, known) or "; correct the name"))
 
 
 def _check_queue(job: Fact, queue: Fact, *, has_queues_below: bool) -> Iterator[FactViolation]:
@@ -86,14 +95,14 @@ def _check_queue(job: Fact, queue: Fact, *, has_queues_below: bool) -> Iterator[
     _, scheduler, name, _, needs_gpus = job.value
     related = ((queue, "the queue"),)
     if has_queues_below:
-        message = f"`{name}` has queues below it, and {scheduler} takes jobs only in a queue without any"
-        yield FactViolation(job, f"{message}; name one of those below it", related)
+        message = Sentence("`{}` has queues below it, and {} takes jobs only in a queue without any", name, scheduler)
+        yield FactViolation(job, Sentence("{}; name one of those below it", message), related)
     elif needs_gpus and queue.value[4]:
-        message = f"`{name}` has the limit of 0 GPUs, so KAI never schedules pods with GPUs in it"
-        yield FactViolation(job, f"{message}; raise `limit`, or write -1 for none", related)
+        message = Sentence("`{}` has the limit of 0 GPUs, so KAI never schedules pods with GPUs in it", name)
+        yield FactViolation(job, Sentence("{}; raise `limit`, or write -1 for none", message), related)
     elif scheduler == _KAI and not queue.value[3]:
-        message = f"`{name}` is a queue without a parent, and KAI never schedules pods in a queue at the top"
-        yield FactViolation(job, f"{message}; add a queue, and name it as `parentQueue`", related)
+        message = Sentence("`{}` is a queue without a parent, and KAI never schedules pods in a queue at the top", name)
+        yield FactViolation(job, Sentence("{}; add a queue, and name it as `parentQueue`", message), related)
 
 
 _DOMAIN = ("resource.nvidia.com", "ComputeDomain")
@@ -146,12 +155,16 @@ def compute_domain_size(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
         count = sum(each.value[3] for each in users)
         shown = "1 pod uses" if count == 1 else f"{count} pods use"
         if count < nodes:
-            message = f"`numNodes` is `{nodes}`, and {shown} the domain, so each waits for nodes that never join"
+            message = Sentence(
+                "`numNodes` is `{}`, and {} the domain, so each waits for nodes that never join", nodes, shown
+            )
         elif count > nodes and all(each.value[4] for each in users):
-            message = f"`numNodes` is `{nodes}`, and {shown} the domain, each on a node of its own, so some cannot join"
+            message = Sentence(
+                "`numNodes` is `{}`, and {} the domain, each on a node of its own, so some cannot join", nodes, shown
+            )
         else:
             continue
-        yield FactViolation(fact, f"{message}; write {count}", ((users[0], "uses the domain"),))
+        yield FactViolation(fact, Sentence("{}; write {}", message, count), ((users[0], "uses the domain"),))
 
 
 _POD_GROUPS = ("scheduling.x-k8s.io", "scheduling.volcano.sh")
@@ -212,5 +225,7 @@ def gang_beyond_pods(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolat
         count = sum(each.value[3] for each in users)
         if is_group and users and all(each.value[3] for each in users) and count < least:
             shown = "1 pod names" if count == 1 else f"{count} pods name"
-            message = f"`minMember` is `{least}`, but {shown} `{name}`, so none of them starts; write {count}"
+            message = Sentence(
+                "`minMember` is `{}`, but {} `{}`, so none of them starts; write {}", least, shown, name, count
+            )
             yield FactViolation(fact, message, ((users[0], "names the group"),))

@@ -10,6 +10,7 @@ from jobgen.k8s.object_paths import path_to_container_field, path_to_role
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import has_any
+from jobgen.model.sentence import Sentence
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import SWEEP
 
@@ -115,7 +116,9 @@ def _report(
     pair = (child[0], fact.value[2], other.value[2])
     if not is_reported and pair not in found:
         found.add(pair)
-        message = f"the {child[1]} `{child[2]}` of {kind} `{name}` has the same name as that of {other_kind}"
+        message = Sentence(
+            "the {} `{}` of {} `{}` has the same name as that of {}", child[1], child[2], kind, name, other_kind
+        )
         message += f" `{other_name}`, so one of them does not get its pods; rename one of them"
         yield FactViolation(fact, message, ((other, f"the other {other_kind}"),))
 
@@ -153,8 +156,8 @@ def pod_name_collision(facts: list[Fact], cluster: Cluster) -> Iterator[FactViol
         shared = [role for role in roles if role in other.value[2]]
         # `duplicate-identity` reports two jobs of one kind. Without a name, the server generates one.
         if name and shared and other.value[1] != kind:
-            message = f"the pod name `{name}-{shared[0]}-0` is also used by a {other.value[1][1]}"
-            yield FactViolation(fact, f"{message}; rename one of the jobs", ((other, "the other job"),))
+            message = Sentence("the pod name `{}-{}-0` is also used by a {}", name, shared[0], other.value[1][1])
+            yield FactViolation(fact, Sentence("{}; rename one of the jobs", message), ((other, "the other job"),))
 
 
 _BUDGET = "PodDisruptionBudget"
@@ -201,19 +204,23 @@ def overlapping_selectors(facts: list[Fact], cluster: Cluster) -> Iterator[FactV
             for label in fact.value[4]:
                 jobs.setdefault((namespace, label), []).append(fact)
         elif (other := budgets.setdefault((namespace, wanted), fact)) is not fact and other.value[2] != fact.value[2]:
-            message = (
-                f"`{other.value[2]}` has the same selector, and pods with two PodDisruptionBudgets cannot be evicted"
+            message = Sentence(
+                "`{}` has the same selector, and pods with two PodDisruptionBudgets cannot be evicted", other.value[2]
             )
-            yield FactViolation(fact, f"{message}; remove one of them", ((other, "the other budget"),))
+            yield FactViolation(fact, Sentence("{}; remove one of them", message), ((other, "the other budget"),))
     for fact in (each for each in facts if each.value[0] != _BUDGET and each.value[3]):
         _, namespace, name, wanted, _ = fact.value
         several = min((jobs.get((namespace, label), []) for label in wanted), key=len)
         others = (each for each in several if each.value[2] != name)
         taken = next((each for each in others if set(wanted) <= set(each.value[4])), None)
         if taken is not None:
-            message = f"the selector also selects the pods of Job `{taken.value[2]}`, so one Job can count or delete"
+            message = Sentence(
+                "the selector also selects the pods of Job `{}`, so one Job can count or delete", taken.value[2]
+            )
             advice = "remove `manualSelector` and `selector`"
-            yield FactViolation(fact, f"{message} the pods of the other; {advice}", ((taken, "the other Job"),))
+            yield FactViolation(
+                fact, Sentence("{} the pods of the other; {}", message, advice), ((taken, "the other Job"),)
+            )
 
 
 def collect_outputs(manifest: Manifest) -> Iterator[Fact]:
@@ -257,12 +264,14 @@ def shared_output(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation
         if sweep:
             sweeps.setdefault((place, sweep), []).append(fact)
         if other.job != fact.job and not (sweep and sweep == other.value[3]):
-            message = f"job `{other.value[2]}` also writes to `{spelling}`; give each job its own output path"
+            message = Sentence(
+                "job `{}` also writes to `{}`; give each job its own output path", other.value[2], spelling
+            )
             yield FactViolation(fact, message, ((other, "also written here"),))
     for (_, sweep), (fact, *others) in sweeps.items():
         if others:
-            message = f"{len(others) + 1} jobs of sweep `{sweep}` write to `{fact.value[1]}`"
-            yield FactViolation(fact, f"{message}; put a matrix variable into the path", severity=ERROR)
+            message = Sentence("{} jobs of sweep `{}` write to `{}`", len(others) + 1, sweep, fact.value[1])
+            yield FactViolation(fact, Sentence("{}; put a matrix variable into the path", message), severity=ERROR)
 
 
 _ONE_NODE, _ONE_POD = "ReadWriteOnce", "ReadWriteOncePod"
@@ -348,7 +357,9 @@ def misspelled_claim(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolat
         (namespace, name), modes, *_ = fact.value
         known = claims.get(namespace, {})
         if modes is None and known and name not in known and (meant := _find_meant(name, known)):
-            message = f"the repository has no claim `{name}` in namespace `{namespace}`; did you mean `{meant}`?"
+            message = Sentence(
+                "the repository has no claim `{}` in namespace `{}`; did you mean `{}`?", name, namespace, meant
+            )
             yield FactViolation(fact, message, ((known[meant], "the claim"),), evidence=(name,))
 
 

@@ -12,6 +12,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import canonicalize_quantity
+from jobgen.model.sentence import Sentence
 
 
 @rule("manifest", WARNING, fields=("finalizers",))
@@ -29,8 +30,8 @@ def finalizer_in_git(manifest: Manifest) -> Iterator[Violation]:
     finalizers = as_list(manifest.metadata.get("finalizers"))
     for index, name in enumerate(finalizers):
         if "argocd.argoproj.io" not in as_text(name):
-            message = f"finalizer `{as_text(name)}` can block deletion of the object"
-            yield Violation(At(finalizers, index), f"{message}; remove it, its controller sets it")
+            message = Sentence("finalizer `{}` can block deletion of the object", as_text(name))
+            yield Violation(At(finalizers, index), Sentence("{}; remove it, its controller sets it", message))
 
 
 @rule("manifest", WARNING, fields=("ownerReferences",))
@@ -94,7 +95,10 @@ def _is_empty(node: Node) -> bool:
 
 
 def _report(holder: Mapping[str, Node], key: str) -> Violation:
-    message, place = f"`{key}` is set by the cluster; remove it from the manifest", At(holder, key, is_key=True)
+    message, place = (
+        Sentence("`{}` is set by the cluster; remove it from the manifest", key),
+        At(holder, key, is_key=True),
+    )
     return Violation(place, message, fix_steps=(FixStep("remove", place),))
 
 
@@ -139,7 +143,7 @@ def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
     suspend = place.node if place is not None else None
     if value_of(suspend) is not None:
         effect = "stops a job that Kueue has admitted" if value_of(suspend) else "starts the job before Kueue admits it"
-        message = f"{engine} reverts `suspend` and {effect}; remove it"
+        message = Sentence("{} reverts `suspend` and {}; remove it", engine, effect)
         yield Violation(place, message, fix_steps=(FixStep("remove", place, key="suspend"),), safe=False)
 
 
@@ -162,7 +166,7 @@ def generated_name(manifest: Manifest) -> Iterator[Violation]:
     if "generateName" not in manifest.metadata or manifest.name:
         return
     if applier != "Argo CD" or not is_hook(manifest):
-        message = f"{applier} rejects an object without a name; use `name` instead of `generateName`"
+        message = Sentence("{} rejects an object without a name; use `name` instead of `generateName`", applier)
         yield Violation(At(manifest.metadata, "generateName", is_key=True), message)
 
 
@@ -186,7 +190,7 @@ def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
     """
     fallback = _FALLBACKS[manifest.cluster.gitops]
     if not manifest.namespace and is_training_job(manifest):
-        yield Violation(manifest.name_place, f"the job has no namespace, so {fallback}; set one")
+        yield Violation(manifest.name_place, Sentence("the job has no namespace, so {}; set one", fallback))
 
 
 _INSTANCE = "app.kubernetes.io/instance"
@@ -209,7 +213,7 @@ def instance_label_on_pods(pod: Pod) -> Iterator[Violation]:
         return
     place = find_at(pod.metadata, "labels", _INSTANCE, is_key=True)
     if place is not None:
-        message = f"Argo CD can treat pods with the label `{_INSTANCE}` as its own and prune them; remove it"
+        message = Sentence("Argo CD can treat pods with the label `{}` as its own and prune them; remove it", _INSTANCE)
         yield Violation(place, message, fix_steps=(FixStep("remove", place),), safe=False)
 
 
@@ -255,5 +259,7 @@ def non_canonical_quantity(container: Container) -> Iterator[Violation]:
             quantity = value_of(node)
             canonical = canonicalize_quantity(quantity) if isinstance(quantity, str) else None
             if canonical is not None and canonical != quantity:
-                message = f"`{name}` is not in canonical form, so {engine} can see a difference; write `{canonical}`"
+                message = Sentence(
+                    "`{}` is not in canonical form, so {} can see a difference; write `{}`", name, engine, canonical
+                )
                 yield Violation(At(amounts, name), message, fix_steps=(FixStep("set", At(amounts, name), canonical),))

@@ -11,6 +11,7 @@ from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import suggest_entry
 
 _APPLIED = 256 * 1024
@@ -42,10 +43,12 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
     serialized = json.dumps(untraced(manifest.object), ensure_ascii=False, separators=(",", ":"))
     size = len(serialized.encode(errors="replace"))
     if size > _STORED:
-        message = f"the object has {size // 1024} KiB, but etcd stores at most 1536 KiB; move long strings to a volume"
+        message = Sentence(
+            "the object has {} KiB, but etcd stores at most 1536 KiB; move long strings to a volume", size // 1024
+        )
         yield Violation(longest, message, severity=ERROR)
     elif size > _APPLIED and not uses_server_side_apply(manifest):
-        message = f"the object has {size // 1024} KiB, but client-side apply accepts at most 256 KiB"
+        message = Sentence("the object has {} KiB, but client-side apply accepts at most 256 KiB", size // 1024)
         message += "; move long strings to a volume or use server-side apply"
         yield Violation(longest, message)
 
@@ -119,7 +122,9 @@ def _find_in_job(item: Mapping[str, Node], _: int) -> Iterator[_FilledIn]:
 def _report(engine: str, item: Mapping[str, Node], missing: list[_FilledIn]) -> Violation:
     """Report an item of a list at its name, or else at its template."""
     wanted = " and ".join(f"`{name}: {value}`" for _, name, value in missing)
-    message = f"{engine} cannot apply the object again: a webhook fills in {wanted}, and rejects an item without this"
+    message = Sentence(
+        "{} cannot apply the object again: a webhook fills in {}, and rejects an item without this", engine, wanted
+    )
     fix_steps = tuple(step for holder, name, value in missing for step in suggest_entry(name, value, holder))
     is_whole = len(fix_steps) == len(missing)
     place = At(item, "name") if as_text(item.get("name")) else find_at(item, "template", is_key=True)
@@ -153,7 +158,7 @@ def ttl_in_runtime(manifest: Manifest) -> Iterator[Violation]:
     for holder in (jobset, *jobs):
         for key in holder:
             if key == _FIELD:
-                message = f"`{key}` deletes the objects of a TrainJob, which can then run again; remove it"
+                message = Sentence("`{}` deletes the objects of a TrainJob, which can then run again; remove it", key)
                 yield Violation(
                     At(holder, key, is_key=True),
                     message,
@@ -183,6 +188,8 @@ def ttl_reruns_job(manifest: Manifest) -> Iterator[Violation]:
     path = find_ttl_path(manifest.group, manifest.kind_name, manifest.kind.operator if manifest.kind else "")
     ttl = find_at(manifest.object, *path) if path else None
     if ttl is not None and value_of(ttl.node) is not None:
-        message = f"`{_FIELD}` deletes the finished job; {engine} recreates it, so training runs again; remove it"
+        message = Sentence(
+            "`{}` deletes the finished job; {} recreates it, so training runs again; remove it", _FIELD, engine
+        )
         fix_steps = (FixStep("remove", ttl, key=_FIELD),)
         yield Violation(ttl, message, fix_steps=fix_steps, safe=False)

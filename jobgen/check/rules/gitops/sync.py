@@ -22,6 +22,7 @@ from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import find_closest
 from jobgen.spec.overlay import Cluster
 
@@ -64,7 +65,7 @@ def argocd_typo(manifest: Manifest) -> Iterator[Violation]:
             meant = find_closest(word, _KNOWN[key]) if word not in _KNOWN[key] and word not in _DEFAULTS else ""
             if meant:
                 node = annotations[key]
-                message = f"Argo CD ignores the unknown value `{word}`; did you mean `{meant}`?"
+                message = Sentence("Argo CD ignores the unknown value `{}`; did you mean `{}`?", word, meant)
                 fix_steps = (FixStep("set", At(annotations, key), as_text(node).replace(word, meant, 1)),)
                 yield Violation(At(annotations, key), message, fix_steps=fix_steps, safe=is_same_name(word, meant))
 
@@ -88,7 +89,7 @@ def bad_sync_wave(manifest: Manifest) -> Iterator[Violation]:
     if not (digits.isascii() and digits.isdigit()):
         yield Violation(
             At(annotations, SYNC_WAVE),
-            f"`{wave}` is not an integer, so Argo CD uses wave 0; write an integer in quotes",
+            Sentence("`{}` is not an integer, so Argo CD uses wave 0; write an integer in quotes", wave),
         )
 
 
@@ -122,7 +123,9 @@ def wave_without_health(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
         namespace, wave, _ = fact.value
         earlier = first.setdefault(namespace, fact)
         if earlier.value[1] < wave:
-            message = f"wave {wave} does not wait until `{earlier.value[2]}` in wave {earlier.value[1]} ends"
+            message = Sentence(
+                "wave {} does not wait until `{}` in wave {} ends", wave, earlier.value[2], earlier.value[1]
+            )
             message += ", because Argo CD has no health check for it; install one"
             yield FactViolation(fact, message, ((earlier, "the earlier wave"),))
 
@@ -148,11 +151,13 @@ def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
     kind = manifest.kind_name
     awaited = [word for word in split_annotation(manifest, HOOK) if word in _HOOKS_BEFORE_OBJECTS]
     if awaited:
-        message = f"Argo CD has no health check for {kind}, so `{awaited[0]}` does not wait until the job ends"
-        yield Violation(At(annotations, HOOK), f"{message}; install one or do not use a hook")
+        message = Sentence(
+            "Argo CD has no health check for {}, so `{}` does not wait until the job ends", kind, awaited[0]
+        )
+        yield Violation(At(annotations, HOOK), Sentence("{}; install one or do not use a hook", message))
     if "HookSucceeded" in split_annotation(manifest, DELETE_POLICY):
-        message = f"Argo CD has no health check for {kind}, so `HookSucceeded` deletes the job immediately"
-        yield Violation(At(annotations, DELETE_POLICY), f"{message}; install one or remove it")
+        message = Sentence("Argo CD has no health check for {}, so `HookSucceeded` deletes the job immediately", kind)
+        yield Violation(At(annotations, DELETE_POLICY), Sentence("{}; install one or remove it", message))
 
 
 _HOOKS = ("PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete")
@@ -192,7 +197,7 @@ def endless_sync(manifest: Manifest) -> Iterator[Violation]:
     if seconds is not None and seconds < _SHORT:
         effect = "deletes the Job before Argo CD reads its result, so the sync waits forever"
         advice = "remove it; use `argocd.argoproj.io/hook-delete-policy: HookSucceeded`"
-        yield Violation(ttl, f"`{_FIELD}: {seconds}` on a `{phase}` hook {effect}; {advice}")
+        yield Violation(ttl, Sentence("`{}: {}` on a `{}` hook {}; {}", _FIELD, seconds, phase, effect, advice))
 
 
 def _check_kustomization(manifest: Manifest) -> Iterator[Violation]:
@@ -201,13 +206,13 @@ def _check_kustomization(manifest: Manifest) -> Iterator[Violation]:
         version, kind = as_text(check.get("apiVersion")), as_text(check.get("kind"))
         wanted = _GROUPS.get(kind, "")
         if version and wanted and version.rpartition("/")[0] != wanted:
-            message = f"no {kind} has `apiVersion: {version}`, so the health check times out at every sync"
-            yield Violation(At(check, "apiVersion"), f"{message}; write `{wanted}/v1`")
+            message = Sentence("no {} has `apiVersion: {}`, so the health check times out at every sync", kind, version)
+            yield Violation(At(check, "apiVersion"), Sentence("{}; write `{}/v1`", message, wanted))
     for other in map(as_mapping, as_list(manifest.spec.get("dependsOn"))):
         place = as_text(other.get("namespace")) or manifest.namespace
         if manifest.name and (as_text(other.get("name")), place) == (manifest.name, manifest.namespace):
-            message = "the Kustomization depends on itself, so Flux never applies it"
-            yield Violation(At(other, "name"), f"{message}; remove it from `dependsOn`")
+            message = Sentence("the Kustomization depends on itself, so Flux never applies it")
+            yield Violation(At(other, "name"), Sentence("{}; remove it from `dependsOn`", message))
 
 
 def _find_phase(manifest: Manifest) -> str:
@@ -221,13 +226,17 @@ def _find_phase(manifest: Manifest) -> str:
 def _check_suspension(manifest: Manifest, phase: str) -> Iterator[Violation]:
     suspend = find_suspend(manifest)
     if suspend is not None and value_of(suspend.node) is True:
-        message = f"a suspended Job gets no pods, so the `{phase}` hook never ends and the sync waits forever"
-        yield Violation(suspend, f"{message}; remove `suspend`, or the hook annotation")
+        message = Sentence(
+            "a suspended Job gets no pods, so the `{}` hook never ends and the sync waits forever", phase
+        )
+        yield Violation(suspend, Sentence("{}; remove `suspend`, or the hook annotation", message))
     elif (queue := as_text(get_kueue_queue(manifest))) and can_be_queued(manifest):
         labels = as_mapping(manifest.metadata.get("labels"))
         place = find_at(manifest.annotations, HOOK, is_key=True) or find_at(labels, QUEUE_LABEL, is_key=True)
-        message = f"Kueue suspends the Job until queue `{queue}` has quota, and the `{phase}` hook waits for it"
-        yield Violation(place, f"{message}: no sync can run until then; remove the hook annotation")
+        message = Sentence(
+            "Kueue suspends the Job until queue `{}` has quota, and the `{}` hook waits for it", queue, phase
+        )
+        yield Violation(place, Sentence("{}: no sync can run until then; remove the hook annotation", message))
 
 
 _FLUX = "kustomize.toolkit.fluxcd.io/force"
@@ -260,7 +269,7 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
     if SYNC_OPTIONS in annotations:
         forced = [word for word in split_annotation(manifest, SYNC_OPTIONS) if word in ("Force=true", "Replace=true")]
         if len(forced) == 2:
-            message = (
+            message = Sentence(
                 "each sync of the app deletes and restarts the running job; remove `Force=true` and `Replace=true`"
             )
             yield Violation(At(annotations, SYNC_OPTIONS), message, severity=ERROR)
@@ -268,10 +277,10 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
             effect = "can stop the running job when the app is synced"
             if forced == ["Replace=true"] and (manifest.group, manifest.kind_name) in _IMMUTABLE:
                 effect = "makes each sync of a changed job fail, because the template of its pods is immutable"
-            message = f"`{forced[0]}` {effect}; remove it"
+            message = Sentence("`{}` {}; remove it", forced[0], effect)
             yield Violation(At(annotations, SYNC_OPTIONS), message)
     if as_text(annotations.get(_FLUX)).lower() == "enabled":
-        message = f"with `{_FLUX}`, Flux deletes the running job if a change is rejected; remove it"
+        message = Sentence("with `{}`, Flux deletes the running job if a change is rejected; remove it", _FLUX)
         yield Violation(At(annotations, _FLUX), message)
 
 
@@ -331,8 +340,10 @@ def needs_later_object(facts: list[Fact], cluster: Cluster) -> Iterator[FactViol
             other = needed.get((namespace, kind, used))
             if other is not None and other.value[0] > step:
                 when = "phase" if other.value[0][0] > step[0] else "sync wave"
-                message = f"`{name}` needs {kind} `{used}`, which Argo CD applies in a later {when}, so the first"
+                message = Sentence(
+                    "`{}` needs {} `{}`, which Argo CD applies in a later {}, so the first", name, kind, used, when
+                )
                 advice = "apply it in the same phase, in an earlier wave"
                 related = ((other, f"the {kind}"),)
-                yield FactViolation(fact, f"{message} sync waits forever; {advice}", related)
+                yield FactViolation(fact, Sentence("{} sync waits forever; {}", message, advice), related)
                 break

@@ -10,6 +10,7 @@ from jobgen.model.features import find_part
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 
 # Expressions of Helm, Argo Workflows and similar tools; other braces may be meant for the program.
 _TEMPLATE = lazy_pattern(
@@ -34,7 +35,8 @@ def template_text(container: Container) -> Iterator[Violation]:
         text = as_text(place.node)
         if "{{" in text and (found := _TEMPLATE.search(text)):
             yield Violation(
-                place, f"`{found[0]}` is an unrendered template expression; render it first or use an overlay"
+                place,
+                Sentence("`{}` is an unrendered template expression; render it first or use an overlay", found[0]),
             )
 
 
@@ -99,10 +101,10 @@ def _check_scripts(container: Container) -> Iterator[Violation]:
             from jobgen.yamlio.inner_text import find_line
 
             index = "`$JOB_COMPLETION_INDEX`" if is_numbered and name in _RANKS else ""
-            message = f"nothing sets `{name}` here, because no Slurm starts the container"
-            advice = f"write {index}" if index else "set it in `env`"
+            message = Sentence("nothing sets `{}` here, because no Slurm starts the container", name)
+            advice = Sentence("write {}", index) if index else Sentence("set it in `env`")
             inside = find_line(text, text.count("\n", 0, found.start()) + 1) if "\n" in text else None
-            yield Violation(container.word_place(at), f"{message}; {advice}", inside=inside)
+            yield Violation(container.word_place(at), Sentence("{}; {}", message, advice), inside=inside)
             return
 
 
@@ -121,8 +123,12 @@ def _check_word(container: Container, place: At) -> Iterator[Violation]:
         yield from _check(place, "without a shell", _BARE_VARIABLE)
         return
     shown = next(match[0] for match in _BARE_VARIABLE.finditer(word) if unset[0] in match.groups())
-    message = f"Kubernetes does not expand `{shown}` without a shell, and the container has no variable `{unset[0]}`"
-    yield Violation(place, f"{message}; set it in `env` and write `$({unset[0]})`, or start a shell: `[sh, -c, …]`")
+    message = Sentence(
+        "Kubernetes does not expand `{}` without a shell, and the container has no variable `{}`", shown, unset[0]
+    )
+    yield Violation(
+        place, Sentence("{}; set it in `env` and write `$({})`, or start a shell: `[sh, -c, …]`", message, unset[0])
+    )
 
 
 def _check_values(container: Container) -> Iterator[Violation]:
@@ -132,14 +138,20 @@ def _check_values(container: Container) -> Iterator[Violation]:
         text = as_text(entry.get("value"))
         used = {match[1] for match in _SHELL_VARIABLE.finditer(text)}
         if name not in known and "$" in text and (found := _find_itself(name, text)):
-            message = f"Kubernetes does not expand `{found}`, so that the value that `{name}` has in the image is lost"
-            advice = f"write the whole value, or start a shell that runs `export {name}=…`"
-            yield Violation(At(entry, "value"), f"{message}; {advice}")
+            message = Sentence(
+                "Kubernetes does not expand `{}`, so that the value that `{}` has in the image is lost", found, name
+            )
+            advice = Sentence("write the whole value, or start a shell that runs `export {}=…`", name)
+            yield Violation(At(entry, "value"), Sentence("{}; {}", message, advice))
         elif used and (used <= known or "envFrom" in container.data):
             yield from _check(At(entry, "value"), "in a value", _SHELL_VARIABLE)
         elif "$" in text and (below := _find_set_below(text, {*known, name}, container)):
-            message = f"Kubernetes does not expand `{below[0]}` in a value, and `{below[1]}` is set below `{name}`"
-            yield Violation(At(entry, "value"), f"{message}; write `$({below[1]})`, and `{below[1]}` above it")
+            message = Sentence(
+                "Kubernetes does not expand `{}` in a value, and `{}` is set below `{}`", below[0], below[1], name
+            )
+            yield Violation(
+                At(entry, "value"), Sentence("{}; write `$({})`, and `{}` above it", message, below[1], below[1])
+            )
         elif "$" in text and " " not in text and known.issuperset(_list_bare(text)):
             yield from _check(At(entry, "value"), "in a value", _BARE_VARIABLE)
         known.add(name)
@@ -170,7 +182,7 @@ def _check(place: At, where: str, pattern: re.Pattern[str]) -> Iterator[Violatio
     found = pattern.search(text) if "$" in text else None
     if found:
         name = next(filter(None, found.groups()))
-        message = f"Kubernetes does not expand `{found[0]}` {where}; write `$({name})`"
+        message = Sentence("Kubernetes does not expand `{}` {}; write `$({})`", found[0], where, name)
         meant = pattern.sub(lambda match: f"$({next(filter(None, match.groups()))})", text)
         yield Violation(place, message, fix_steps=(FixStep("set", place, meant),), safe=False)
 
@@ -199,8 +211,10 @@ def flux_substitution(container: Container) -> Iterator[Violation]:
         return
     for index, word in enumerate(container.words):
         if "${" in word and (found := _FLUX_VARIABLE.search(word)):
-            message = f"Flux substitutes its own variable for `{found[0]}`"
-            yield Violation(container.word_place(index), f"{message}; set the annotation `{_SUBSTITUTE}: disabled`")
+            message = Sentence("Flux substitutes its own variable for `{}`", found[0])
+            yield Violation(
+                container.word_place(index), Sentence("{}; set the annotation `{}: disabled`", message, _SUBSTITUTE)
+            )
             return
 
 

@@ -21,6 +21,7 @@ from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 
 
 @rule("container", ERROR, fields=("image",))
@@ -44,10 +45,12 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     gitops = container.pod.manifest.cluster.gitops
     if "$" in image and gitops != "argocd":
         if gitops != "flux":
-            message = f"`{image}` contains a placeholder; no image can be pulled unless something replaces it first"
+            message = Sentence(
+                "`{}` contains a placeholder; no image can be pulled unless something replaces it first", image
+            )
             yield Violation(At(container.data, "image"), message, severity=WARNING)
         return
-    message = f"`{image}` is not a valid image name: {why}"
+    message = Sentence("`{}` is not a valid image name: {}", image, why)
     scheme, separator, rest = image.partition("://")
     hint = f"; remove `{scheme}{separator}`" if separator else ""
     parts = image.split()
@@ -63,7 +66,7 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     # Before an `@`, there can be a password.
     if separator and "@" not in rest and (also := find_image_error(rest)):
         hint += f"; also, {also}"
-    yield Violation(At(container.data, "image"), f"{message}{hint}")
+    yield Violation(At(container.data, "image"), Sentence("{}{}", message, hint))
 
 
 @rule("container", WARNING, fields=("image",))
@@ -86,7 +89,8 @@ def untagged_image(container: Container) -> Iterator[Violation]:
         return
     if not find_image_error(image):
         yield Violation(
-            At(container.data, "image"), f"`{image}` has no tag, so `latest` is used; pin a version or a digest"
+            At(container.data, "image"),
+            Sentence("`{}` has no tag, so `latest` is used; pin a version or a digest", image),
         )
 
 
@@ -105,7 +109,7 @@ def mutable_image_tag(container: Container) -> Iterator[Violation]:
     image = container.image
     tag = image.rpartition("/")[2].partition(":")[2]
     if tag in MUTABLE_TAGS and "@" not in image and not is_unresolved(image):
-        yield Violation(At(container.data, "image"), f"`{tag}` is a mutable tag; pin a version or a digest")
+        yield Violation(At(container.data, "image"), Sentence("`{}` is a mutable tag; pin a version or a digest", tag))
 
 
 @rule("container", WARNING, fields=("imagePullPolicy",))
@@ -127,7 +131,7 @@ def stale_image(container: Container) -> Iterator[Violation]:
     if parse_image_name(image).is_mutable:
         tag = parse_image_name(image).tag
         subject = f"`{tag}` is a mutable tag" if tag else "an image without a tag uses the mutable tag `latest`"
-        message = f"{subject}, but with `{policy}` a node keeps the image it already has; pin a version"
+        message = Sentence("{}, but with `{}` a node keeps the image it already has; pin a version", subject, policy)
         yield Violation(At(container.data, "imagePullPolicy"), message, ((At(container.data, "image"), "the image"),))
 
 
@@ -168,7 +172,9 @@ def mixed_image_versions(manifest: Manifest) -> Iterator[Violation]:
         name = parse_image_name(as_text(at.node))
         other, where = first.setdefault(f"{name.domain}/{name.repository}", (name, at))
         if _version(name) != _version(other) and not _are_builds(name, other):
-            message = f"`{role.replica_type}` runs version `{_format(name)}` of an image that another role runs as"
+            message = Sentence(
+                "`{}` runs version `{}` of an image that another role runs as", role.replica_type, _format(name)
+            )
             message += f" `{_format(other)}`; use the same version"
             yield Violation(at, message, ((where, "the image of the other role"),))
 
@@ -181,7 +187,9 @@ def _check_ray(manifest: Manifest) -> Iterator[Violation]:
     image, main = _find_ray_version(head)
     declared = as_text(cluster.get("rayVersion")).strip().removeprefix("v")
     if main and declared and declared != main[0] and _RAY_TAG.fullmatch(declared):
-        message = f"`rayVersion` is `{declared}`, but the image of the head has Ray {main[0]}; use the same version"
+        message = Sentence(
+            "`rayVersion` is `{}`, but the image of the head has Ray {}; use the same version", declared, main[0]
+        )
         yield Violation(At(cluster, "rayVersion"), message, ((image, "the image of the head"),))
     for group in workers:
         place, found = _find_ray_version(group)
@@ -189,9 +197,13 @@ def _check_ray(manifest: Manifest) -> Iterator[Violation]:
             continue
         name = as_text(as_mapping(group).get("groupName"))
         own, other = ("-".join(filter(None, each)) for each in (found, main))
-        message = f"group `{name}` runs version `{own}` of Ray, but the head runs `{other}`, so the head refuses its"
+        message = Sentence(
+            "group `{}` runs version `{}` of Ray, but the head runs `{}`, so the head refuses its", name, own, other
+        )
         related = ((image, "the image of the head"),)
-        yield Violation(place, f"{message} workers for a version mismatch; use the same version", related, ERROR)
+        yield Violation(
+            place, Sentence("{} workers for a version mismatch; use the same version", message), related, ERROR
+        )
 
 
 def _find_ray_version(group: Node) -> tuple[At | None, tuple[str, ...]]:
@@ -258,7 +270,9 @@ def cpu_image_on_gpus(container: Container) -> Iterator[Violation]:
     features = name.name_tokens
     if "cpu" in features and not features & _ACCELERATED:
         devices = format_devices(container.devices)
-        message = f"`{image}` is built for CPUs, but the container requests {devices}; use an image built for them"
+        message = Sentence(
+            "`{}` is built for CPUs, but the container requests {}; use an image built for them", image, devices
+        )
         yield Violation(At(container.data, "image"), message, ((container.device_place, ""),))
 
 
@@ -286,7 +300,7 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
             if manifest.has_devices:
                 return
             if not any(_may_see_devices(each.pod) for each in manifest.roles):
-                message = f"the image is built for GPUs (`{found}` in its name), but the job requests none"
+                message = Sentence("the image is built for GPUs (`{}` in its name), but the job requests none", found)
                 exposes = _EXPOSING.match(image) and "NVIDIA_VISIBLE_DEVICES=" not in main.search_text
                 message += ", and it then sees all GPUs of its node, without a reservation" if exposes else ""
                 message += "; request GPUs or use an image for CPUs"

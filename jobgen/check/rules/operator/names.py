@@ -13,6 +13,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 
 @rule("job", WARNING)
@@ -29,7 +30,7 @@ def misspelled_kind(manifest: Manifest) -> Iterator[Violation]:
     """
     kind = manifest.kind
     if kind and manifest.kind_name in kind.aliases:
-        message = f"no operator serves the kind `{manifest.kind_name}`; use `{kind.name}`"
+        message = Sentence("no operator serves the kind `{}`; use `{}`", manifest.kind_name, kind.name)
         yield Violation(
             At(manifest.object, "kind"),
             message,
@@ -63,7 +64,7 @@ def bad_job_name(manifest: Manifest) -> Iterator[Violation]:
     if name and not _fits.fullmatch(whole_name) and is_dns_subdomain(whole_name):
         yield Violation(
             _find_name(manifest),
-            f"`{name}` must start with a letter and contain no dots; {describe_rejection(manifest)}",
+            Sentence("`{}` must start with a letter and contain no dots; {}", name, describe_rejection(manifest)),
         )
 
 
@@ -91,8 +92,10 @@ def long_job_name(manifest: Manifest) -> Iterator[Violation]:
         return
     suffix = find_longest_suffix(manifest)
     if length + len(suffix) > MAX_NAME_LENGTH:
-        reason = f"`…{suffix}` is appended to it" if suffix else "it is also a label value"
-        message = f"the name has {length} characters, but {reason}; use at most {MAX_NAME_LENGTH - len(suffix)}"
+        reason = Sentence("`…{}` is appended to it", suffix) if suffix else Sentence("it is also a label value")
+        message = Sentence(
+            "the name has {} characters, but {}; use at most {}", length, reason, MAX_NAME_LENGTH - len(suffix)
+        )
         severity = None if _is_suffix_known(manifest) else WARNING
         yield Violation(_find_name(manifest), message, severity=severity)
 
@@ -156,8 +159,8 @@ def service_port_clash(container: Container) -> Iterator[Violation]:
         if number in taken:
             yield from _report_duplicate(port, own, taken[number])
         elif not as_text(port.get("name")) and len(ports) + added > 1:
-            message = (
-                f"a Service with several ports must name all of them, and the operator adds `{own}`; name this port"
+            message = Sentence(
+                "a Service with several ports must name all of them, and the operator adds `{}`; name this port", own
             )
             yield Violation(At(port, "containerPort"), message)
         taken[number] = port
@@ -168,11 +171,14 @@ def _report_duplicate(port: dict[str, Node], own: str, other: dict[str, Node]) -
     node = port["containerPort"]
     if not other:
         yield Violation(
-            At(port, "containerPort"), f"the operator adds port `{own}` with the same number; name this port `{own}`"
+            At(port, "containerPort"),
+            Sentence("the operator adds port `{}` with the same number; name this port `{}`", own, own),
         )
     elif (as_text(port.get("protocol")) or "TCP") != (as_text(other.get("protocol")) or "TCP"):
         # The CRD rejects two ports with the same number and protocol.
         number = value_of(node)
-        message = f"port `{number}` can be used only once in a Service, even with different protocols; remove one"
+        message = Sentence(
+            "port `{}` can be used only once in a Service, even with different protocols; remove one", number
+        )
         related = ((At(other, "containerPort"), "the other port"),)
         yield Violation(At(port, "containerPort"), message, related)

@@ -11,6 +11,7 @@ from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import suggest_entry
 
 # A command line with a call of mpirun has one of these.
@@ -38,7 +39,7 @@ def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
             FixStep("remove", At(policy, "nProcPerNode"), key="nProcPerNode"),
             *suggest_entry("nprocPerNode", str(number), manifest.spec),
         )
-        message = f'this field is deprecated; write `nprocPerNode: "{number}"` under `spec`'
+        message = Sentence('this field is deprecated; write `nprocPerNode: "{}"` under `spec`', number)
         # If it is the only entry, the fix would remove the whole policy, and the job would not be elastic.
         yield Violation(At(policy, "nProcPerNode"), message, fix_steps=fix_steps if len(policy) > 1 else ())
 
@@ -57,7 +58,7 @@ def nproc_per_node_twice(manifest: Manifest) -> Iterator[Violation]:
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
     own = manifest.spec.get("nprocPerNode")
     if "nProcPerNode" in policy and value_of(policy["nProcPerNode"]) is not None and value_of(own) is not None:
-        message = f"`nprocPerNode` is also set; {describe_rejection(manifest)}; remove this one"
+        message = Sentence("`nprocPerNode` is also set; {}; remove this one", describe_rejection(manifest))
         old = policy["nProcPerNode"]
         fix_steps = (FixStep("remove", At(policy, "nProcPerNode"), key="nProcPerNode"),) if len(policy) > 1 else ()
         yield Violation(
@@ -94,7 +95,7 @@ def unknown_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
         if not written or written in _WORDS or (written.isdecimal() and int(written) > 0):
             continue
         numeric = written.lstrip("-+").replace(".", "", 1).isdecimal()
-        message = f"torchrun accepts `auto`, `cpu`, `gpu` or a positive integer, not `{written}`"
+        message = Sentence("torchrun accepts `auto`, `cpu`, `gpu` or a positive integer, not `{}`", written)
         yield Violation(find_at(manifest.spec, *path), message, severity=None if numeric else WARNING)
 
 
@@ -108,10 +109,12 @@ def _check_train_job(manifest: Manifest) -> Iterator[Violation]:
     # A command of the job's own may start something else.
     written = " ".join(as_text(word) for role in manifest.roles for word in _list_command(role))
     is_certain = bool(program) and (not written or program in written)
-    message = f"`numProcPerNode` must be at least 1, got `{number}`"
+    message = Sentence("`numProcPerNode` must be at least 1, got `{}`", number)
     effect = f"; `{program}` exits at once" if is_certain else ""
     place = At(manifest.spec["trainer"], "numProcPerNode")
-    yield Violation(place, f"{message}{effect}; use the number of GPUs", severity=None if is_certain else WARNING)
+    yield Violation(
+        place, Sentence("{}{}; use the number of GPUs", message, effect), severity=None if is_certain else WARNING
+    )
 
 
 def _list_command(role: Role) -> list[Node]:
@@ -141,7 +144,9 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
     launches = has_any(main.search_text, _MPI_WORDS) and _calls_mpirun(main)
     if launches or (shared and not _waits(main.command_line)):
         name = as_text(command[0]).partition(" ")[0]
-        message = f"the workers run `{name}` instead of waiting for the launcher; set `command` for the launcher only"
+        message = Sentence(
+            "the workers run `{}` instead of waiting for the launcher; set `command` for the launcher only", name
+        )
         # A worker that starts `mpirun` fails for certain; another program may listen for the launcher.
         yield Violation(command, message, severity=ERROR if launches else WARNING)
 
@@ -187,7 +192,7 @@ def missing_completion_index(manifest: Manifest) -> Iterator[Violation]:
         place = _find_reference(container)
         if place is not None:
             mode = "`completionMode` is `NonIndexed`" if "completionMode" in spec else "the Job is not `Indexed`"
-            message = f"{mode}, so the {pods} pods have no `{_NAME}`; set `completionMode: Indexed`"
+            message = Sentence("{}, so the {} pods have no `{}`; set `completionMode: Indexed`", mode, pods, _NAME)
             yield Violation(place, message)
             return
 
@@ -221,11 +226,11 @@ def unused_parallelism(manifest: Manifest) -> Iterator[Violation]:
             continue
         parallelism, completions = as_integer(job["parallelism"]), as_integer(job["completions"])
         if parallelism is not None and completions is not None and parallelism > completions > 0:
-            message = (
-                f"`parallelism` is {parallelism}, but the Job has `completions: {completions}` and never more pods"
+            message = Sentence(
+                "`parallelism` is {}, but the Job has `completions: {}` and never more pods", parallelism, completions
             )
             related = ((At(job, "completions"), ""),)
-            yield Violation(At(job, "parallelism"), f"{message}; set both to the same number", related)
+            yield Violation(At(job, "parallelism"), Sentence("{}; set both to the same number", message), related)
 
 
 def _list_job_specs(manifest: Manifest) -> list[Mapping[str, Node]]:

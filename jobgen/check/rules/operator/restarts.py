@@ -18,6 +18,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import list_alternatives
 from jobgen.spec.kinds import parse_version
 
@@ -50,7 +51,9 @@ def unsupported_restart_policy(role: Role) -> Iterator[Violation]:
         and policy not in kind.restart_policies
     ):
         known = list_alternatives(f"`{word}`" for word in kind.restart_policies)
-        message = f"{kind.name} does not support `{policy}`; {describe_rejection(role.manifest)}; use {known}"
+        message = Sentence(
+            "{} does not support `{}`; {}; use {}", kind.name, policy, describe_rejection(role.manifest), known
+        )
         place = role.restart_policy_place
         # All three restart a pod that failed.
         fix_steps = (FixStep("set", place, "OnFailure"),) if "OnFailure" in kind.restart_policies else ()
@@ -88,7 +91,7 @@ def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
             advice += f"; to keep it, write `restartPolicy: {kept}` beside `template`" if kept else ""
         yield Violation(
             node,
-            f"`{written}` is overwritten with `{effective}`, {advice}",
+            Sentence("`{}` is overwritten with `{}`, {}", written, effective, advice),
             fix_steps=(FixStep("remove", node, key="restartPolicy"),),
         )
 
@@ -116,8 +119,9 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
         unusable = ("Always", "ExitCode") if manifest.kind_name == "MPIJob" else ("Always",)
         usable = [policy for policy in counted if policy not in unusable and policy in manifest.kind.restart_policies]
         names = list_alternatives(f"`{policy}`" for policy in usable)
-        message = (
-            f"`backoffLimit` has no effect, because no role is ever restarted; set `restartPolicy` of a role to {names}"
+        message = Sentence(
+            "`backoffLimit` has no effect, because no role is ever restarted; set `restartPolicy` of a role to {}",
+            names,
         )
         policies = tuple((role.restart_policy_place, "") for role in manifest.roles)
         yield Violation(At(manifest.run_policy, "backoffLimit"), message, policies)
@@ -156,10 +160,12 @@ def retry_hangs(manifest: Manifest) -> Iterator[Violation]:
         limit = job.get("backoffLimit")
         if as_integer(limit) != 0:
             shown = "is not set" if limit is None else f"is `{as_integer(limit)}`"
-            message = f"`backoffLimit` {shown}, so a failed leader is retried; with `exclusive-topology`, JobSet"
+            message = Sentence(
+                "`backoffLimit` {}, so a failed leader is retried; with `exclusive-topology`, JobSet", shown
+            )
             message += f" {version} then refuses all other pods, and the job hangs"
             place = At(owner, _EXCLUSIVE, is_key=True) if limit is None else At(job, "backoffLimit")
-            yield Violation(place, f"{message}; set `backoffLimit: 0`")
+            yield Violation(place, Sentence("{}; set `backoffLimit: 0`", message))
 
 
 _OF_FAILURES = ("PodFailed", "TaskFailed")
@@ -190,7 +196,7 @@ def policy_without_effect(manifest: Manifest) -> Iterator[Violation]:
         for policy, events in _list_policies(holder):
             if "PodPending" in events and as_text(policy.get("action")) in _OF_PENDING:
                 action = as_text(policy["action"])
-                message = f"`{action}` restarts no pod for the event `PodPending`; use `RestartJob`"
+                message = Sentence("`{}` restarts no pod for the event `PodPending`; use `RestartJob`", action)
                 yield Violation(At(policy, "action"), message)
     shared = _find_policy(spec)
     for task in tasks:
@@ -202,8 +208,8 @@ def policy_without_effect(manifest: Manifest) -> Iterator[Violation]:
         name = as_text(task.get("name"))
         useless = f"the policy for `{own or shared}`" + (" and `maxRetry` have" if "maxRetry" in spec else " has")
         place = find_at(pod, "restartPolicy") or find_at(task, "template", "spec", is_key=True)
-        message = (
-            f"with `restartPolicy: {restart}`, the kubelet restarts the containers of task `{name}` forever and its"
+        message = Sentence(
+            "with `restartPolicy: {}`, the kubelet restarts the containers of task `{}` forever and its", restart, name
         )
         message += f" pods never fail, so {useless} no effect; set `restartPolicy: Never`"
         yield Violation(place, message, evidence=(restart,))
@@ -269,8 +275,8 @@ def never_completes(manifest: Manifest) -> Iterator[Violation]:
         return
     deciding = next((role for name in kind.success if (role := manifest.find_role(name))), None)
     if deciding and as_text(deciding.restart_policy_node) == "Always" and "Always" in kind.restart_policies:
-        message = f"`{deciding.replica_type}` is restarted even after success, so the job never completes"
-        yield Violation(deciding.restart_policy_place, f"{message}; use `OnFailure`")
+        message = Sentence("`{}` is restarted even after success, so the job never completes", deciding.replica_type)
+        yield Violation(deciding.restart_policy_place, Sentence("{}; use `OnFailure`", message))
 
 
 def _check_volcano_job(manifest: Manifest) -> Iterator[Violation]:
@@ -287,7 +293,7 @@ def _check_volcano_job(manifest: Manifest) -> Iterator[Violation]:
         message = "all pods are restarted even after success, so the job never completes"
         place = find_at(first.spec, "restartPolicy") or find_at(first.template, "spec", is_key=True)
         place = place or At(manifest.object, "kind")
-        yield Violation(place, f"{message}; set `restartPolicy: OnFailure`", severity=WARNING)
+        yield Violation(place, Sentence("{}; set `restartPolicy: OnFailure`", message), severity=WARNING)
 
 
 def _check_volcano_mpi(manifest: Manifest, tasks: list[Mapping[str, Node]]) -> Iterator[Violation]:
@@ -306,10 +312,10 @@ def _check_volcano_mpi(manifest: Manifest, tasks: list[Mapping[str, Node]]) -> I
     # Another command may be a script that ends, or not.
     if main is None or (command and "sshd" not in command):
         return
-    message = f"task `{wanted}` waits for MPI connections and never ends, so the job never completes"
+    message = Sentence("task `{}` waits for MPI connections and never ends, so the job never completes", wanted)
     advice = "give the launcher's task the policy `{event: TaskCompleted, action: CompleteJob}`"
     severity = None if _SSHD.search(command) else WARNING
-    yield Violation(At(plugins, "mpi", is_key=True), f"{message}; {advice}", severity=severity)
+    yield Violation(At(plugins, "mpi", is_key=True), Sentence("{}; {}", message, advice), severity=severity)
 
 
 def _waits_for_more(owner: Mapping[str, Node]) -> bool:
@@ -415,13 +421,15 @@ def _is_endless(container: Container) -> bool:
 def _report(container: Container, main: Container) -> Violation:
     manifest = container.pod.manifest
     what = "the pod does not complete" if not container.pod.gpus else "the pod does not complete and keeps its GPUs"
-    message = f"container `{container.name}` never ends by itself, so {what} after `{main.name}` has ended"
+    message = Sentence(
+        "container `{}` never ends by itself, so {} after `{}` has ended", container.name, what, main.name
+    )
     release = parse_release(manifest.cluster.kubernetes)
     advice = "make it a sidecar: an init container with `restartPolicy: Always`"
     if manifest.cluster.kubernetes and release < _SIDECARS:
         advice = "end it when the training ends; sidecars need Kubernetes 1.29"
     place = find_at(container.data, "image") or find_at(container.data, "name", is_key=True)
-    return Violation(place, f"{message}; {advice}")
+    return Violation(place, Sentence("{}; {}", message, advice))
 
 
 # Labels or annotations of pods that turn injection on or off, by mesh.
@@ -452,10 +460,12 @@ def injected_proxy(manifest: Manifest, state: ClusterState) -> Iterator[Violatio
             continue
         is_one = manifest.pod_count == 1 and manifest.kind is not None
         effect = "keeps the pod running after the training" if is_one else "breaks the connections between the pods"
-        message = f"namespace `{manifest.namespace}` injects a sidecar of {mesh} into the pod, which {effect}"
-        advice = f'set the label `{_SWITCHES[mesh]}: "{_OFF[mesh]}"` on the pods'
+        message = Sentence(
+            "namespace `{}` injects a sidecar of {} into the pod, which {}", manifest.namespace, mesh, effect
+        )
+        advice = Sentence('set the label `{}: "{}"` on the pods', _SWITCHES[mesh], _OFF[mesh])
         place = find_at(pod.template, "spec", is_key=True) or At(manifest.object, "kind")
-        yield Violation(place, f"{message}; {advice}", ((label, "injection is enabled here"),))
+        yield Violation(place, Sentence("{}; {}", message, advice), ((label, "injection is enabled here"),))
         return
 
 

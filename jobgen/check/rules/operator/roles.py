@@ -10,6 +10,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, Severity, pluralize
 from jobgen.model.meant import is_same_name
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import (
     ask_for,
     find_closest,
@@ -48,13 +49,15 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
         return
     if missing:
         names = list_alternatives(f"`{name}`" for name in missing)
-        message = f"the job has no {names}; {describe_rejection(manifest)}; add {'it' if len(missing) == 1 else 'them'}"
+        message = Sentence(
+            "the job has no {}; {}; add {}", names, describe_rejection(manifest), "it" if len(missing) == 1 else "them"
+        )
         yield Violation(place, message, severity=choose_severity(manifest))
     elif not manifest.roles:
         yield Violation(place, "the job has no roles, so nothing is started; add one")
     elif kind.requirements.unknown_roles == "started":
         names = list_alternatives(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
-        yield Violation(place, f"the job has no {names}, so it never completes; add one", severity=WARNING)
+        yield Violation(place, Sentence("the job has no {}, so it never completes; add one", names), severity=WARNING)
 
 
 def _find_place(manifest: Manifest) -> At | None:
@@ -95,7 +98,7 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     # A layer that means a role of the job may write it in another case.
     same = [name for name in known if name in taken and is_same_name(name, role.replica_type)]
     meant = find_closest(role.replica_type, same or free)
-    message = f"{kind.name} has no role `{role.replica_type}`{ask_for(meant)}"
+    message = Sentence("{} has no role `{}`{}", kind.name, role.replica_type, ask_for(meant))
     is_refused = kind.requirements.unknown_roles not in ("started", "ignored")
     place = role.place
     if kind.shape == "map":
@@ -104,7 +107,7 @@ def unknown_role(role: Role) -> Iterator[Violation]:
         fix_steps, safe = suggest_value(place, free, is_refused=is_refused)
     yield Violation(
         place,
-        f"{message}{'' if meant else ';'} {consequence}",
+        Sentence("{}{} {}", message, "" if meant else ";", consequence),
         severity=severity,
         fix_steps=fix_steps,
         safe=safe,
@@ -129,7 +132,7 @@ def duplicate_role(manifest: Manifest) -> Iterator[Violation]:
         if first is not role:
             yield Violation(
                 role.place,
-                f"role `{role.replica_type}` is listed twice; merge the two entries",
+                Sentence("role `{}` is listed twice; merge the two entries", role.replica_type),
                 related=((first.place, "the first entry"),),
             )
 
@@ -149,8 +152,8 @@ def chief_and_master(manifest: Manifest) -> Iterator[Violation]:
     leaders = [role for role in manifest.roles if role.name in ("chief", "master")]
     if len(leaders) > 1:
         first, second = leaders[:2]
-        message = f"`{first.replica_type}` and `{second.replica_type}` are the same role"
-        message = f"{message}; {describe_rejection(manifest)}; remove one of them"
+        message = Sentence("`{}` and `{}` are the same role", first.replica_type, second.replica_type)
+        message = Sentence("{}; {}; remove one of them", message, describe_rejection(manifest))
         yield Violation(second.place, message, related=((first.place, "the other role"),))
 
 
@@ -173,7 +176,7 @@ def role_without_template(role: Role) -> Iterator[Violation]:
         return
     yield Violation(
         role.place,
-        f"`{role.replica_type}` has no pod template; {describe_rejection(role.manifest)}; set `template`",
+        Sentence("`{}` has no pod template; {}; set `template`", role.replica_type, describe_rejection(role.manifest)),
         severity=choose_severity(role.manifest),
     )
 
@@ -199,7 +202,7 @@ def missing_main_container(pod: Pod) -> Iterator[Violation]:
         return
     place = At(pod.containers[0].data, "name")
     remedy = f"rename `{value_of(names[0])}`" if len(names) == 1 else "rename the one that trains"
-    message = f"no container is named `{wanted}`; {describe_rejection(pod.manifest)}; {remedy}"
+    message = Sentence("no container is named `{}`; {}; {}", wanted, describe_rejection(pod.manifest), remedy)
     severity = choose_severity(pod.manifest)
     fix_steps = (FixStep("set", place, wanted),) if len(names) == 1 else ()
     # The fix is safe where the job is certainly rejected as it is.
@@ -223,11 +226,11 @@ def missing_replicas(role: Role) -> Iterator[Violation]:
         return
     since = kind.requirements.written.get(described.name)
     if since and is_operator_since(role.manifest, since):
-        message = f"`{role.replica_type}` must set `replicas: 1`; {describe_rejection(role.manifest)}"
+        message = Sentence("`{}` must set `replicas: 1`; {}", role.replica_type, describe_rejection(role.manifest))
         yield Violation(role.place, message, fix_steps=suggest_entry("replicas", 1, role.replica_spec))
     elif not described.omitted:
         consequence = f"; {describe_rejection(role.manifest)}" if described.least else ""
-        message = f"`{role.replica_type}` does not set `replicas`, so it has no pods{consequence}; set it"
+        message = Sentence("`{}` does not set `replicas`, so it has no pods{}; set it", role.replica_type, consequence)
         yield Violation(role.place, message, fix_steps=suggest_entry("replicas", 1, role.replica_spec), safe=False)
 
 
@@ -264,13 +267,13 @@ def invalid_replica_count(role: Role) -> Iterator[Violation]:
     consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
     severity = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
     if one:
-        message = f"the job has {pluralize(written, 'node')} but needs {wanted}"
+        message = Sentence("the job has {} but needs {}", pluralize(written, "node"), wanted)
     else:
-        message = f"`{role.replica_type}` has `replicas: {written}` but needs {wanted}"
+        message = Sentence("`{}` has `replicas: {}` but needs {}", role.replica_type, written, wanted)
     paths = ((str(kind.replicas_at[-1]),),) if one else kind.replicas.counts
     found = (find_at(role.replica_spec, *map(str, path)) for path in paths)
     place = next(place for place in found if place is not None and place.node is node)
-    yield Violation(place, f"{message}{consequence}", severity=severity)
+    yield Violation(place, Sentence("{}{}", message, consequence), severity=severity)
 
 
 def _describe_bounds(role: Role, described: RoleDescription | None, written: int) -> str:
@@ -304,7 +307,9 @@ def min_available_too_high(manifest: Manifest) -> Iterator[Violation]:
     number = as_integer(least.node) if least is not None else None
     if number is not None and manifest.roles and number > manifest.pod_count:
         pods = pluralize(manifest.pod_count, "pod")
-        message = f"`minAvailable` is {number}, but the job has {pods}, so it never starts; remove `minAvailable`"
+        message = Sentence(
+            "`minAvailable` is {}, but the job has {}, so it never starts; remove `minAvailable`", number, pods
+        )
         fix_steps = (FixStep("remove", least, key="minAvailable"),)
         counts = tuple(each for role in manifest.roles for each in role.compared_count)
         yield Violation(least, message, counts, fix_steps=fix_steps, safe=False)
@@ -337,7 +342,8 @@ def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
     least, most = as_integer(policy.get("minReplicas")), as_integer(policy.get("maxReplicas"))
     if least is not None and most is not None and least > most:
         yield Violation(
-            At(policy, "minReplicas"), f"`minReplicas` is {least}, which is above `maxReplicas` ({most}); lower it"
+            At(policy, "minReplicas"),
+            Sentence("`minReplicas` is {}, which is above `maxReplicas` ({}); lower it", least, most),
         )
     elif manifest.kind_name == "PyTorchJob" and not policy.get("metrics"):
         yield from _check_pods(manifest, policy, least, most)
@@ -351,11 +357,18 @@ def _check_group(role: Role) -> Iterator[Violation]:
         return
     bound, name = (least, fields[1]) if least is not None and count < least else (most, fields[2])
     if bound is not None and bound >= 0 and count >= 0 and (count > bound or name == fields[1]):
-        message = f"`replicas` of `{role.replica_type}` is {count}, but `{name}` is {bound}, so KubeRay starts {bound}"
+        message = Sentence(
+            "`replicas` of `{}` is {}, but `{}` is {}, so KubeRay starts {}",
+            role.replica_type,
+            count,
+            name,
+            bound,
+            bound,
+        )
         related = ((At(role.replica_spec, name), ""),)
         yield Violation(
             At(role.replica_spec, "replicas"),
-            f"{message}; write `replicas: {bound}`, or change the bound",
+            Sentence("{}; write `replicas: {}`, or change the bound", message, bound),
             related,
             WARNING,
         )
@@ -372,10 +385,12 @@ def _check_pods(
     (low, lower), (high, upper) = bounds[0], bounds[-1]
     counts = tuple(each for role in manifest.roles for each in role.compared_count)
     if total < low:
-        message = f"torchrun waits for {pluralize(low, 'pod')}, but the job has {total}; add pods or lower `{lower}`"
+        message = Sentence(
+            "torchrun waits for {}, but the job has {}; add pods or lower `{}`", pluralize(low, "pod"), total, lower
+        )
         yield Violation(At(policy, lower), message, counts)
     elif total > high:
-        message = f"torchrun uses at most {pluralize(high, 'pod')}, but the job has {total}"
+        message = Sentence("torchrun uses at most {}, but the job has {}", pluralize(high, "pod"), total)
         message += f"; set `maxReplicas` to at least {total}"
         yield Violation(At(policy, upper), message, counts, severity=WARNING)
 
@@ -396,5 +411,5 @@ def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
         return
     is_rejected = is_operator_since(manifest, "1.9.0")
     effect = "the operator's webhook rejects the job" if is_rejected else "the operator can fail on it"
-    message = f"`elasticPolicy` requires a `Worker`, but the job has none; {effect}"
+    message = Sentence("`elasticPolicy` requires a `Worker`, but the job has none; {}", effect)
     yield Violation(At(manifest.spec, "elasticPolicy", is_key=True), message, severity=None if is_rejected else WARNING)

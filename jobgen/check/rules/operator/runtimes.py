@@ -19,6 +19,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -61,15 +62,21 @@ def runtime_mismatch(manifest: Manifest, state: ClusterState) -> Iterator[Violat
     trainer = as_mapping(manifest.spec.get("trainer"))
     used = next((name for name in ("torch", "jax", "xgboost") if name in policy), "")
     if used and manifest.spec.get("trainer") is None and (as_integer(policy.get("numNodes")) or 1) > 1:
-        message = f"without `trainer`, Trainer sets no variables of the policy `{used}`, so the nodes do not find each"
+        message = Sentence(
+            "without `trainer`, Trainer sets no variables of the policy `{}`, so the nodes do not find each", used
+        )
         yield Violation(
-            At(manifest.object, "spec", is_key=True), f"{message} other; write `trainer: {{}}`", evidence=()
+            At(manifest.object, "spec", is_key=True), Sentence("{} other; write `trainer: {{}}`", message), evidence=()
         )
     lost = [key for key in trainer if key in _OF_TRAINER or (key == "numNodes" and "mpi" not in policy)]
     # `runtime-without-trainer` reports a runtime with such a policy.
     if lost and not used and not any(step == "trainer" for _, step in list_steps(runtime)):
-        message = f"no replicated Job of the runtime has the label `{STEP}: trainer`, so `{lost[0]}` has no effect"
-        yield Violation(At(trainer, lost[0], is_key=True), f"{message}; label the one that trains", evidence=())
+        message = Sentence(
+            "no replicated Job of the runtime has the label `{}: trainer`, so `{}` has no effect", STEP, lost[0]
+        )
+        yield Violation(
+            At(trainer, lost[0], is_key=True), Sentence("{}; label the one that trains", message), evidence=()
+        )
     yield from _check_variables(manifest, policy, trainer)
     yield from _check_parts(manifest, runtime)
     yield from _check_gpus(manifest, runtime, policy, trainer)
@@ -92,13 +99,17 @@ def _check_variables(
         if used and name in required.reserved.get(used, ()) and not is_shipped:
             is_refused = is_since(manifest, "trainer", _RESERVED_SINCE[used])
             effect = describe_rejection(manifest) if is_refused else "the value here replaces that of Trainer"
-            message = f"`{name}` is reserved: the policy `{used}` of the runtime sets it; {effect}; remove it"
+            message = Sentence(
+                "`{}` is reserved: the policy `{}` of the runtime sets it; {}; remove it", name, used, effect
+            )
             yield Violation(At(entry, "name"), message, severity=ERROR if is_refused else None)
         elif used == "mpi" and not joins and name.startswith(_OF_PROCESSES) and f"-x {name}" not in command:
-            message = (
-                f"`{name}` is set only in the launcher, and not for the processes that `mpirun` starts on the nodes"
+            message = Sentence(
+                "`{}` is set only in the launcher, and not for the processes that `mpirun` starts on the nodes", name
             )
-            yield Violation(At(entry, "name"), f"{message}; pass it with `mpirun -x {name}`, or set it in the runtime")
+            yield Violation(
+                At(entry, "name"), Sentence("{}; pass it with `mpirun -x {}`, or set it in the runtime", message, name)
+            )
 
 
 def _check_parts(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Violation]:
@@ -108,8 +119,12 @@ def _check_parts(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Vi
     requested = as_mapping(manifest.spec.get("initializer"))
     for key in (key for key in requested if key in ("dataset", "model") and isinstance(requested[key], dict)):
         if jobs and f"{key}-initializer" not in jobs:
-            message = f"runtime `{name}` has no replicated Job `{key}-initializer`; {describe_rejection(manifest)}"
-            yield Violation(At(requested, key, is_key=True), f"{message}; add it, or remove `{key}`", severity=ERROR)
+            message = Sentence(
+                "runtime `{}` has no replicated Job `{}-initializer`; {}", name, key, describe_rejection(manifest)
+            )
+            yield Violation(
+                At(requested, key, is_key=True), Sentence("{}; add it, or remove `{}`", message, key), severity=ERROR
+            )
     patches = (
         _list_jobs(each.get("trainingRuntimeSpec")) for each in iter_mappings(manifest.spec.get("runtimePatches"))
     )
@@ -122,8 +137,10 @@ def _check_parts(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Vi
         wanted = as_text(item.get("name"))
         if jobs and wanted and wanted not in jobs:
             hint = did_you_mean(wanted, jobs) or f"; it has {' and '.join(f'`{each}`' for each in jobs)}"
-            message = f"runtime `{name}` has no replicated Job `{wanted}`; {describe_rejection(manifest)}"
-            yield Violation(At(item, "name"), f"{message}{hint}", severity=ERROR)
+            message = Sentence(
+                "runtime `{}` has no replicated Job `{}`; {}", name, wanted, describe_rejection(manifest)
+            )
+            yield Violation(At(item, "name"), Sentence("{}{}", message, hint), severity=ERROR)
 
 
 def _list_jobs(spec: Node) -> Node:
@@ -149,8 +166,8 @@ def _check_gpus(
             get_path(each, "resources", "claims") for _, each in nodes
         )
         if word and nodes and not unseen:
-            message = (
-                f"the image is built for GPUs (`{word}` in its name), but neither the job nor its runtime requests"
+            message = Sentence(
+                "the image is built for GPUs (`{}` in its name), but neither the job nor its runtime requests", word
             )
             message += " a GPU, so the nodes train without one; set `nvidia.com/gpu` in `resourcesPerNode`"
             yield Violation(At(trainer, "image"), message, evidence=(word,))
@@ -161,12 +178,14 @@ def _check_gpus(
     replaced = count == 1 and is_since(manifest, "trainer", "2.1")
     if count and count > 0 and count != gpus and not replaced and trainer.get("numProcPerNode") is None:
         processes = f"{count} process{'es' * (count != 1)}"
-        message = f"the runtime starts {processes} on each node, but a node has {pluralize(gpus, 'GPU')}"
+        message = Sentence("the runtime starts {} on each node, but a node has {}", processes, pluralize(gpus, "GPU"))
         effect = "leaves GPUs idle" if count < gpus else "starts processes without a GPU"
         name = next(iter(devices))
         holder = next(each for each in (resources.get("limits"), resources.get("requests")) if find_at(each, name))
         related = ((find_at(policy, "mpi", "numProcPerNode"), "the runtime"),)
-        yield Violation(At(holder, name), f"{message}, which {effect}; set `numProcPerNode: {gpus}`", related)
+        yield Violation(
+            At(holder, name), Sentence("{}, which {}; set `numProcPerNode: {}`", message, effect, gpus), related
+        )
 
 
 def _list_containers(runtime: Mapping[str, Node]) -> Iterator[tuple[Mapping[str, Node], Mapping[str, Node]]]:
@@ -183,7 +202,9 @@ def _check_key(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Viol
         user = next((as_integer(each) for each in users if each is not None), None)
         if not user:
             version = str(manifest.cluster.operators.get("trainer", ""))
-            message = f"Trainer {version} mounts the SSH key of the policy `mpi` readable for all users (mode 0644)"
+            message = Sentence(
+                "Trainer {} mounts the SSH key of the policy `mpi` readable for all users (mode 0644)", version
+            )
             message += ", and `ssh` and `sshd` that run as root refuse such a key; update Trainer to 2.3, or set"
             message += " `runAsUser` of all nodes to another user"
             related = ((path, "where the key is mounted"),) if path is not None else ()
@@ -219,24 +240,28 @@ def runtime_without_trainer(manifest: Manifest) -> Iterator[Violation]:
         is_new = any(as_text(each.get("name")) == "node" for several in pods for each in iter_mappings(several))
         if not used or not (is_new or manifest.cluster.operators.get("trainer")):
             return
-        message = f"no replicated Job has the label `{STEP}: trainer`, so `trainer` of a TrainJob is applied to nothing"
-        yield Violation(At(jobset, "replicatedJobs", is_key=True), f"{message}; set it in `template.metadata.labels`")
+        message = Sentence(
+            "no replicated Job has the label `{}: trainer`, so `trainer` of a TrainJob is applied to nothing", STEP
+        )
+        yield Violation(
+            At(jobset, "replicatedJobs", is_key=True), Sentence("{}; set it in `template.metadata.labels`", message)
+        )
         return
     names = {as_text(job.get("name")): job for job, _ in steps}
     if "mpi" in policy and "launcher" not in names:
-        message = "the policy `mpi` needs a replicated Job `launcher`, which gets the list of hosts"
-        yield Violation(At(policy, "mpi", is_key=True), f"{message}; name the one that starts `mpirun` so")
+        message = Sentence("the policy `mpi` needs a replicated Job `launcher`, which gets the list of hosts")
+        yield Violation(At(policy, "mpi", is_key=True), Sentence("{}; name the one that starts `mpirun` so", message))
     if not used:
         return
     address = f"the policy `{used}` gives the nodes the address `JOB-node-0-0.JOB`, which does not resolve"
     network = as_mapping(jobset.get("network"))
     if "node" not in names:
-        message = f"{address}, because the replicated Job is named `{as_text(trained[0].get('name'))}`"
-        yield Violation(find_at(trained[0], "name"), f"{message}; name it `node`")
+        message = Sentence("{}, because the replicated Job is named `{}`", address, as_text(trained[0].get("name")))
+        yield Violation(find_at(trained[0], "name"), Sentence("{}; name it `node`", message))
     if as_text(network.get("subdomain")):
-        yield Violation(At(network, "subdomain"), f"{address} with another `subdomain`; remove it")
+        yield Violation(At(network, "subdomain"), Sentence("{} with another `subdomain`; remove it", address))
     elif value_of(network.get("enableDNSHostnames")) is False:
-        yield Violation(At(network, "enableDNSHostnames"), f"{address} without host names; remove the field")
+        yield Violation(At(network, "enableDNSHostnames"), Sentence("{} without host names; remove the field", address))
 
 
 @rule("job", WARNING, kinds=("TrainJob",))
@@ -261,7 +286,11 @@ def missing_initializer(manifest: Manifest) -> Iterator[Violation]:
         if key in ("dataset", "model") and isinstance(requested[key], dict):
             yield Violation(
                 At(requested, key, is_key=True),
-                f"runtime `{name}` has no `{key}-initializer` job, unless your cluster adds one; use another runtime",
+                Sentence(
+                    "runtime `{}` has no `{}-initializer` job, unless your cluster adds one; use another runtime",
+                    name,
+                    key,
+                ),
             )
 
 
@@ -285,7 +314,8 @@ def reserved_runtime_env(container: Container) -> Iterator[Violation]:
     for name, entry in container.env:
         if name in reserved:
             yield Violation(
-                At(entry, "name"), f"the runtime sets `{name}` itself; {describe_rejection(manifest)}; remove it"
+                At(entry, "name"),
+                Sentence("the runtime sets `{}` itself; {}; remove it", name, describe_rejection(manifest)),
             )
 
 
@@ -310,9 +340,10 @@ def env_in_runtime_patch(manifest: Manifest) -> Iterator[Violation]:
     for container in _patched_containers(manifest.spec):
         own = _OWN.get(as_text(container.get("name")))
         if own and as_list(container.get("env")):
-            message = f"a patch cannot set variables of `{as_text(container['name'])}`"
+            message = Sentence("a patch cannot set variables of `{}`", as_text(container["name"]))
             yield Violation(
-                At(container, "env", is_key=True), f"{message}; {describe_rejection(manifest)}; use `{own}`"
+                At(container, "env", is_key=True),
+                Sentence("{}; {}; use `{}`", message, describe_rejection(manifest), own),
             )
 
 
@@ -344,5 +375,5 @@ def bad_patch_manager(manifest: Manifest) -> Iterator[Violation]:
         node = as_mapping(patch).get("manager")
         domain, slash, path = as_text(node).partition("/")
         if as_text(node) and not (slash and path and is_dns_subdomain(domain)):
-            message = f"`{as_text(node)}` must be a domain and a path, such as `example.com/team`"
-            yield Violation(At(patch, "manager"), f"{message}; {describe_rejection(manifest)}")
+            message = Sentence("`{}` must be a domain and a path, such as `example.com/team`", as_text(node))
+            yield Violation(At(patch, "manager"), Sentence("{}; {}", message, describe_rejection(manifest)))

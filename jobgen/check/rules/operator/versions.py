@@ -12,6 +12,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
 from jobgen.model.data import Node, value_of
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_value
 from jobgen.spec.kinds import Choice
 
@@ -37,13 +38,13 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     assert kind is not None
     if not is_operator_since(manifest, kind.versions.since):
         since, declared = kind.versions.since, manifest.operator_version
-        message = f"{kind.name} was added in {kind.operator} {since}, but this cluster has {declared}"
-        yield Violation(At(manifest.object, "kind"), f"{message}; update the operator or use another kind")
+        message = Sentence("{} was added in {} {}, but this cluster has {}", kind.name, kind.operator, since, declared)
+        yield Violation(At(manifest.object, "kind"), Sentence("{}; update the operator or use another kind", message))
     other_operator = kind.requirements.conflicts_with
     if other_operator and cluster.has_other_operator(kind):
-        message = f"this cluster runs MPIJobs with {other_operator}, not with {kind.operator}"
+        message = Sentence("this cluster runs MPIJobs with {}, not with {}", other_operator, kind.operator)
         advice = _MPI_JOBS.get(other_operator, "use its `apiVersion`")
-        yield Violation(At(manifest.object, "apiVersion"), f"{message}; {advice}")
+        yield Violation(At(manifest.object, "apiVersion"), Sentence("{}; {}", message, advice))
 
 
 @rule("job", ERROR)
@@ -70,10 +71,14 @@ def field_newer_than_operator(manifest: Manifest) -> Iterator[Violation]:
         seen.add(field.at)
         place = find_at(manifest.object, *map(str, field.at), is_key=True)
         if place is not None:
-            message = (
-                f"`{place.key}` {field.versions} of {kind.operator}, but this cluster has {declared}, which drops it"
+            message = Sentence(
+                "`{}` {} of {}, but this cluster has {}, which drops it",
+                place.key,
+                field.versions,
+                kind.operator,
+                declared,
             )
-            yield Violation(place, f"{message}; remove it")
+            yield Violation(place, Sentence("{}; remove it", message))
 
 
 @rule("manifest", WARNING)
@@ -97,7 +102,8 @@ def dropped_field(manifest: Manifest) -> Iterator[Violation]:
                 shown = f"`{field.gate}` is off by default in Kubernetes {format_release(release)}"
                 advice = "remove it, or name the gate in `cluster.featureGates`"
                 yield Violation(
-                    place, f"the API server drops `{place.key}`, because the feature gate {shown}; {advice}"
+                    place,
+                    Sentence("the API server drops `{}`, because the feature gate {}; {}", place.key, shown, advice),
                 )
 
 
@@ -190,7 +196,7 @@ def _report(manifest: Manifest, place: At, choice: Choice) -> Iterator[Violation
     # `all` and `always` get the effect that was meant.
     is_warning = choice.warning or (choice.otherwise and written.lower() in ("all", "always"))
     consequence = choice.otherwise or describe_rejection(manifest)
-    message = f"`{place.key}` has the unknown value `{written}`; {consequence}; {remedy}"
+    message = Sentence("`{}` has the unknown value `{}`; {}; {}", place.key, written, consequence, remedy)
     fix_steps, safe = suggest_value(place, known, is_refused=not (is_warning or choice.otherwise))
     yield Violation(
         place, message, severity=WARNING if is_warning else choose_severity(manifest), fix_steps=fix_steps, safe=safe
@@ -226,7 +232,9 @@ def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
             else:
                 continue
             yield Violation(
-                At(holder, key), f"`{key}` must be {wanted}, got {number}", severity=choose_severity(manifest)
+                At(holder, key),
+                Sentence("`{}` must be {}, got {}", key, wanted, number),
+                severity=choose_severity(manifest),
             )
 
 
@@ -254,7 +262,7 @@ def unknown_storage_scheme(manifest: Manifest) -> Iterator[Violation]:
         if scheme not in schemes and ("://" in written or (scheme and not is_operator_since(manifest, "2.3.0"))):
             known = list_alternatives(f"`{scheme}://`" for scheme in schemes)
             place = find_at(manifest.spec, "initializer", what, "storageUri")
-            yield Violation(place, f"Trainer's initializers read only {known}, not `{written}`")
+            yield Violation(place, Sentence("Trainer's initializers read only {}, not `{}`", known, written))
 
 
 @rule("job", WARNING, kinds=("TrainJob",))
@@ -272,4 +280,4 @@ def ignored_device_claims(manifest: Manifest) -> Iterator[Violation]:
     resources = as_mapping(get_path(manifest.spec, "trainer", "resourcesPerNode"))
     if as_list(resources.get("claims")):
         message = "Trainer ignores `claims` of `resourcesPerNode`, so the nodes get no devices of them"
-        yield Violation(At(resources, "claims", is_key=True), f"{message}; set the claims in the runtime")
+        yield Violation(At(resources, "claims", is_key=True), Sentence("{}; set the claims in the runtime", message))

@@ -13,7 +13,7 @@ from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _GPU_LAUNCHERS = frozenset(("torchrun", "accelerate", "deepspeed", "horovodrun"))
@@ -43,10 +43,10 @@ def missing_resources(manifest: Manifest) -> Iterator[Violation]:
         return
     names = " and ".join(role.title for role in roles)
     verb, subject = ("requests", "it is") if len(roles) == 1 else ("request", "they are")
-    message = f"{names} {verb} no resources, so {subject} evicted first when memory runs short"
+    message = Sentence("{} {} no resources, so {} evicted first when memory runs short", names, verb, subject)
     main = roles[0].pod.main_container
     image = find_at(main.data, "image") if main else None
-    yield Violation(image or roles[0].place, f"{message}; add cpu and memory requests")
+    yield Violation(image or roles[0].place, Sentence("{}; add cpu and memory requests", message))
 
 
 def _asks_for_nothing(role: Role) -> bool:
@@ -90,7 +90,7 @@ def missing_requests(manifest: Manifest) -> Iterator[Violation]:
     roles = [role.title for role in manifest.roles if _requests_nothing(role)]
     if roles:
         subject = f"{' and '.join(roles)} request{'s' * (len(roles) == 1)}"
-        message = f"{subject} no resources, so the queue counts none; add cpu and memory requests"
+        message = Sentence("{} no resources, so the queue counts none; add cpu and memory requests", subject)
         yield Violation(At(manifest.labels, _QUEUE), message)
 
 
@@ -123,8 +123,8 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
         if not any("mem" in key for key in named if "/" not in key):
             name = role.title if role else f"`{container.name}`"
             wanted = "GPUs" if container.gpus else "accelerators"
-            message = f"{name} has {wanted} but requests no memory, so it is evicted first"
-            yield Violation(container.device_place, f"{message}; add a memory request")
+            message = Sentence("{} has {} but requests no memory, so it is evicted first", name, wanted)
+            yield Violation(container.device_place, Sentence("{}; add a memory request", message))
             return
 
 
@@ -169,11 +169,13 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
     holder, size = (container.requests, sizes[1]) if limit is None else (container.limits, sizes[0])
     if size is not None and 0 < size < _GIBIBYTE and (user := _find_user(container, size)):
         effect = "so the scheduler reserves too little" if limit is None else "so the container is probably killed"
-        message = f"`{value_of(holder['memory'])}` is too little memory for {user}, {effect}"
+        message = Sentence("`{}` is too little memory for {}, {}", value_of(holder["memory"]), user, effect)
         severity, devices = INFO if limit is None else WARNING, ((container.device_place, ""),)
         digits = str(value_of(holder["memory"])).rstrip("kKmMiIbB")
         meant = f"{digits}Gi" if digits.isdigit() and len(digits) < len("1000") else "64Gi"
-        yield Violation(At(holder, "memory"), f"{message}; write gibibytes, such as `{meant}`", devices, severity)
+        yield Violation(
+            At(holder, "memory"), Sentence("{}; write gibibytes, such as `{}`", message, meant), devices, severity
+        )
 
 
 def _check_units(container: Container, name: str) -> Iterator[Violation]:
@@ -306,14 +308,16 @@ def missing_shm(pod: Pod) -> Iterator[Violation]:
     if main is None or main.gpus < 2 or pod.partial or not is_started or value_of(pod.spec.get("hostIPC")) is True:
         return
     if _runs_torch(main) and not _mounts_shm(main):
-        start = f"{main.gpus} GPUs share the default 64 MiB of `/dev/shm`"
+        start = Sentence("{} GPUs share the default 64 MiB of `/dev/shm`", main.gpus)
         remedy = "mount an `emptyDir` with `medium: Memory`"
-        yield Violation(main.device_place, f"{start}; {remedy}", finish=partial(_name_field_of_spec, start))
+        yield Violation(
+            main.device_place, Sentence("{}; {}", start, remedy), finish=partial(_name_field_of_spec, start)
+        )
 
 
 def _name_field_of_spec(start: Words, problem: Problem, is_spec: bool) -> Problem:
     """Return a problem with the field that a job spec has for shared memory."""
-    return problem._replace(sentence=f"{start}; set `shm`, such as `shm: 8Gi`") if is_spec else problem
+    return problem._replace(sentence=Sentence("{}; set `shm`, such as `shm: 8Gi`", start)) if is_spec else problem
 
 
 def _runs_torch(main: Container) -> bool:
@@ -392,6 +396,6 @@ def cpu_too_large(container: Container) -> Iterator[Violation]:
             continue
         reported.add(milli)
         cores = milli // 1000
-        message = f"`cpu` is `{cores}` cores, more than most nodes have; write `{cores}m` for millicores"
+        message = Sentence("`cpu` is `{}` cores, more than most nodes have; write `{}m` for millicores", cores, cores)
         fix_steps = (FixStep("set", At(amounts, "cpu"), f"{cores}m"),) if str(value_of(node)) == str(cores) else ()
         yield Violation(At(amounts, "cpu"), message, fix_steps=fix_steps, safe=False)

@@ -22,7 +22,7 @@ from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 from jobgen.yamlio.read.scalars import quote
 from jobgen.yamlio.write import to_inline_yaml
 
@@ -71,8 +71,8 @@ def command_in_one_string(container: Container) -> Iterator[Violation]:
         yield unusual
         return
     if text[:1] == "-" and _OPTION.match(text) and not _is_joined(container):
-        message = f"`{shorten(text)}` is an option, but the first item of `command` must be a program"
-        yield Violation(At(container.command, 0), f"{message}; write the whole command, or use `args`")
+        message = Sentence("`{}` is an option, but the first item of `command` must be a program", shorten(text))
+        yield Violation(At(container.command, 0), Sentence("{}; write the whole command, or use `args`", message))
     elif _COMMAND.match(text) is not None and not _is_joined(container):
         yield _report_command(container, text)
     elif " " in container.search_text and _MAY_BE_JOINED.search(container.search_text):
@@ -93,13 +93,13 @@ def _describe_program(container: Container) -> Violation | None:
 
 def _report_command(container: Container, text: str) -> Violation:
     words = split_words(text)
-    message = f"`{shorten(text)}` is not the name of a program; "
+    message = Sentence("`{}` is not the name of a program; ", shorten(text))
     if not words or len(text) > MAX_SHOWN or any(sign in text for sign in "|&;<>$\n"):
         script = f'"{text}"' if len(text) <= MAX_SHOWN and not any(sign in text for sign in '"\n\\`') else "…"
         # The advice does not tell findings apart.
         return Violation(
             At(container.command, 0),
-            f"{message}start a shell: `[sh, -c, {script}]`",
+            Sentence("{}start a shell: `[sh, -c, {}]`", message, script),
             evidence=(shorten(text), "[sh, -c, …]"),
         )
     others = [word for word in container.words[1:] if word[:1] != "-" and _COMMAND.match(word)]
@@ -113,7 +113,7 @@ def _report_command(container: Container, text: str) -> Violation:
         )
     # A dash may be that of an item, which was indented too far.
     if "-" in words:
-        return Violation(At(container.command, 0), f"{message}write one item for each word")
+        return Violation(At(container.command, 0), Sentence("{}write one item for each word", message))
     return _advise_items(container, 0, words, message)._replace(evidence=(shorten(text), to_inline_yaml([*words])))
 
 
@@ -140,8 +140,12 @@ def _advise_items(container: Container, at: int, parts: Sequence[str], message: 
     place = at if at < start else at - start
     items = to_inline_yaml([*own[:place], *parts, *own[place + 1 :]])
     is_short = len(items) <= 2 * MAX_SHOWN and "\n" not in items and "`" not in items
-    advice = f"write `{items}`" if is_short else f"write {len(parts)} items: `{shorten(', '.join(parts))}`"
-    return Violation(node, f"{message}{advice}", fix_steps=(FixStep("split", node, [*parts]),), safe=False)
+    advice = (
+        Sentence("write `{}`", items)
+        if is_short
+        else Sentence("write {} items: `{}`", len(parts), shorten(", ".join(parts)))
+    )
+    return Violation(node, Sentence("{}{}", message, advice), fix_steps=(FixStep("split", node, [*parts]),), safe=False)
 
 
 def _find_joined_options(container: Container) -> Iterator[Violation]:
@@ -156,15 +160,15 @@ def _find_joined_options(container: Container) -> Iterator[Violation]:
         if found is None or len(text) > MAX_SHOWN or (before.startswith("-") and "=" not in before):
             continue
         # Options with one dash have their value behind them.
-        advice = f"write two items{f', or `{found[1]}={found[2]}`' if found[1].startswith('--') else ''}"
+        advice = Sentence("write two items{}", f", or `{found[1]}={found[2]}`" if found[1].startswith("--") else "")
         if found[3].strip():
-            advice = f"write one item for each word: `{to_inline_yaml(text.split())}`"
+            advice = Sentence("write one item for each word: `{}`", to_inline_yaml(text.split()))
         node = container.word_place(index)
         # The option is the first word of a launcher, which takes it for the script.
         is_certain = bool(container.command) and words[:index] in _LAUNCHERS
         # C programs read the number behind a letter with its space.
         least = INFO if _LETTER_AND_NUMBER.fullmatch(text) else WARNING
-        message = f"`{text}` is one argument, with its space; {advice}"
+        message = Sentence("`{}` is one argument, with its space; {}", text, advice)
         steps = (FixStep("split", node, text.split()),)
         yield Violation(node, message, severity=ERROR if is_certain else least, fix_steps=steps, safe=False)
 
@@ -369,15 +373,15 @@ def curly_quote(container: Container) -> Iterator[Violation]:
             meant = f"-{meant}" if is_dash else meant
             # No program has such a name.
             is_name = place.holder is container.command and place.key == 0
-            message = f"{quote(text)} has {has}; write {quote(meant)}"
+            message = Sentence("{} has {}; write {}", quote(text), has, quote(meant))
             yield Violation(place, message, severity=ERROR if is_name else WARNING)
             continue
         is_script = "\n" in text or (script is not None and place[:2] == script.place[:2])
         found = find_in_script(text) if is_script else find_around(text, is_quoted=False)
         if found:
-            message = f"`{found}` is a typographic quotation mark and becomes part of the value"
+            message = Sentence("`{}` is a typographic quotation mark and becomes part of the value", found)
             finish = None if is_script or find_around(text, is_quoted=True) else _drop_quoted
-            yield Violation(place, f"{message}; write `{STRAIGHT[found]}`", finish=finish)
+            yield Violation(place, Sentence("{}; write `{}`", message, STRAIGHT[found]), finish=finish)
 
 
 def _drop_quoted(problem: Problem, _: bool) -> Problem | None:
@@ -399,7 +403,7 @@ _LEFT_COMMA = lazy_pattern(r"(?:[\w./-]*\w\.[A-Za-z]\w*|--?[A-Za-z][\w-]*|[0-9.]
 def _find_left_commas(container: Container) -> Iterator[Violation]:
     for index, text in enumerate(container.words):
         if text[-1:] == "," and _LEFT_COMMA.match(text):
-            message = f"`{text}` ends with a comma, which becomes part of the value; write `{text[:-1]}`"
+            message = Sentence("`{}` ends with a comma, which becomes part of the value; write `{}`", text, text[:-1])
             place = container.word_place(index)
             yield Violation(place, message, fix_steps=(FixStep("set", place, text[:-1]),), safe=False)
 
@@ -428,5 +432,5 @@ def stray_quote(container: Container) -> Iterator[Violation]:
         text = as_text(place.node)
         if _STRAY.match(text):
             bare = text.strip("\"'")
-            message = f'`{text}` has one quotation mark, which becomes part of the value; write `"{bare}"`'
+            message = Sentence('`{}` has one quotation mark, which becomes part of the value; write `"{}"`', text, bare)
             yield Violation(place, message)

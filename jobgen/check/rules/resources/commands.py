@@ -19,6 +19,7 @@ from jobgen.model.finding import Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 from jobgen.yamlio.read import read
 
 if TYPE_CHECKING:
@@ -80,16 +81,24 @@ def _check_entrypoint(manifest: Manifest, job: Mapping[str, Node]) -> Iterator[V
     if sign:
         where = "a line break" if sign == "\n" else f"`{sign}`"
         what = "the output goes to a file of" if sign == ">" else "the rest runs in"
-        message = f"the shell of the submitter ends the entrypoint at {where}: only what is before it runs in the"
+        message = Sentence(
+            "the shell of the submitter ends the entrypoint at {}: only what is before it runs in the", where
+        )
         message += f" cluster, and {what} the submitter, without GPUs"
-        yield Violation(At(job, "entrypoint"), f"{message}; write `sh -c '…'` around all of it", evidence=(text,))
+        yield Violation(
+            At(job, "entrypoint"), Sentence("{}; write `sh -c '…'` around all of it", message), evidence=(text,)
+        )
         return
     own = {as_text(each.get("name")) for each in iter_mappings(submitter.get("env"))}
     for name in _VARIABLE.findall(_QUOTED.sub("", text)):
         if name not in own and name in _list_cluster_variables(job):
-            message = f"the shell of the submitter replaces `${name}`, which is set only in the Ray cluster, by nothing"
+            message = Sentence(
+                "the shell of the submitter replaces `${}`, which is set only in the Ray cluster, by nothing", name
+            )
             yield Violation(
-                At(job, "entrypoint"), f"{message}; write `sh -c '…'` around the entrypoint", evidence=(name,)
+                At(job, "entrypoint"),
+                Sentence("{}; write `sh -c '…'` around the entrypoint", message),
+                evidence=(name,),
             )
             return
 
@@ -136,16 +145,16 @@ def _check_parameter(place: At) -> Iterator[Violation]:
     reached = words[0] if len(words) == 1 else ""
     if (is_json and _is_json(reached)) or (not is_json and (len(words) == 1 or _PLACEHOLDER.search(text))):
         return
-    message = f"KubeRay writes `{name}` of `rayStartParams` into a shell command without quotes"
+    message = Sentence("KubeRay writes `{}` of `rayStartParams` into a shell command without quotes", name)
     if not is_json:
-        yield Violation(place, f"{message}, so the shell splits `{text}` into words; quote it: `'\"…\"'`")
+        yield Violation(place, Sentence("{}, so the shell splits `{}` into words; quote it: `'\"…\"'`", message, text))
         return
     quoted = json.dumps(text) if _is_json(text) else ""
     advice = "write the JSON in two pairs of quotes"
     if quoted and "'" not in quoted:
         advice += f", in YAML: `'{quoted}'`"
     message += ", so the shell removes the quotes of the JSON, and `ray start` fails"
-    yield Violation(place, f"{message}; {advice}", evidence=(name,))
+    yield Violation(place, Sentence("{}; {}", message, advice), evidence=(name,))
 
 
 def _is_json(text: str) -> bool:
@@ -171,7 +180,9 @@ def _check_container(template: Mapping[str, Node]) -> Iterator[Violation]:
             message = (
                 "KubeRay joins the command of the Ray container with spaces, so the shell gets only the first word"
             )
-            yield Violation(place, f"{message} of this script; remove `{texts[0]} {before}`", evidence=())
+            yield Violation(
+                place, Sentence("{} of this script; remove `{} {}`", message, texts[0], before), evidence=()
+            )
             return
 
 
@@ -201,7 +212,8 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
         advice = "use `workingDir`" if first == "cd" else "set variables in `env`" if first == "export" else ""
         also = f", or {advice}" if advice else ""
         yield Violation(
-            container.word_place(0), f"`{first}` is shell syntax, not a program; start a shell with `sh -c`{also}"
+            container.word_place(0),
+            Sentence("`{}` is shell syntax, not a program; start a shell with `sh -c`{}", first, also),
         )
         return
     if not first or _OPERATORS.isdisjoint(container.words):
@@ -209,8 +221,8 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
         return
     for index, text in enumerate(words):
         if text in _OPERATORS and not _may_be_read(words, index):
-            message = (
-                f"`{text}` is an argument here, because no shell reads it; write the script as one item after `sh -c`"
+            message = Sentence(
+                "`{}` is an argument here, because no shell reads it; write the script as one item after `sh -c`", text
             )
             yield Violation(container.word_place(index), message)
             return
@@ -220,8 +232,10 @@ def _find_homes(container: Container) -> Iterator[Violation]:
     """Report items such as `~/train.py`, of which only a shell makes a path."""
     for index, text in enumerate(container.words):
         if text[:2] == "~/" and " " not in text and "\n" not in text:
-            message = f"`~` of `{text}` stays as it is, because no shell reads it"
-            yield Violation(container.word_place(index), f"{message}; write the whole path, such as `/root{text[1:]}`")
+            message = Sentence("`~` of `{}` stays as it is, because no shell reads it", text)
+            yield Violation(
+                container.word_place(index), Sentence("{}; write the whole path, such as `/root{}`", message, text[1:])
+            )
 
 
 def _may_be_read(words: Sequence[str], index: int) -> bool:
@@ -265,12 +279,14 @@ def arguments_after_script(container: Container) -> Iterator[Violation]:
         return
     lost, program = script.rest[0], script.text.strip()
     is_certain = bool(container.command) and _NEED_ARGUMENTS.fullmatch(program)
-    message = f"`{script.shell} -c` runs `{shorten(program)}` without `{shorten(lost)}`"
-    advice = f"write the whole command as one item: `{shorten(_join(script))}`"
+    message = Sentence("`{} -c` runs `{}` without `{}`", script.shell, shorten(program), shorten(lost))
+    advice = Sentence("write the whole command as one item: `{}`", shorten(_join(script)))
     if _has_lines(program, script.rest):
-        advice = f"write all {len(script.rest) + 1} commands as the lines of one item, below `- |`"
+        advice = Sentence("write all {} commands as the lines of one item, below `- |`", len(script.rest) + 1)
     yield Violation(
-        container.word_place(script.at + 1), f"{message}; {advice}", severity=ERROR if is_certain else WARNING
+        container.word_place(script.at + 1),
+        Sentence("{}; {}", message, advice),
+        severity=ERROR if is_certain else WARNING,
     )
 
 
@@ -333,17 +349,17 @@ def lost_exit_code(container: Container) -> Iterator[Violation]:
         return
     program = _find_program(script.text)
     if program:
-        message = f"the exit code of `{program}` is lost: `tee` succeeds even if `{program}` fails"
+        message = Sentence("the exit code of `{}` is lost: `tee` succeeds even if `{}` fails", program, program)
         fix = "write `set -o pipefail` before it"
         if script.shell not in ("bash", "zsh", "ksh"):
             fix += f", and start the script with `bash` instead of `{script.shell}`"
         inside = _find_pipe(script.text) if "\n" in script.text.strip() else None
-        message = f"{message}, and so does the job; {fix}"
+        message = Sentence("{}, and so does the job; {}", message, fix)
         if inside is None:
             yield Violation(script.place, message)
         else:
             where = f"in line {inside.line} of the script, "
-            yield Violation(script.place, f"{where}{message}", at=script.place, inside=inside)
+            yield Violation(script.place, Sentence("{}{}", where, message), at=script.place, inside=inside)
 
 
 _PIPE_TO_TEE = lazy_pattern(r"(?!\s*#).*\|&?[ \t]*(?:[\w./-]{0,80}/)?tee\b")

@@ -10,6 +10,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 
 _MODE = 0o644
 """The mode of files of Secrets, by default. They belong to root."""
@@ -53,7 +54,9 @@ def decimal_file_mode(pod: Pod) -> Iterator[Violation]:
             mode = as_integer(holder[field])
             if mode in _DECIMAL:
                 meant = f"0{mode}"
-                message = f"`{field}: {mode}` is decimal, which is the mode {mode:04o}; write `{meant}`"
+                message = Sentence(
+                    "`{}: {}` is decimal, which is the mode {:04o}; write `{}`", field, mode, mode, meant
+                )
                 yield Violation(At(holder, field), message)
 
 

@@ -9,6 +9,7 @@ from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 _PATH = lazy_pattern(r"(?:\A|(?<=[=\s\"']))[A-Za-z]:\\[^\s\"'\n]*")
 _SYSTEM = "kubernetes.io/os"
@@ -32,9 +33,10 @@ def foreign_path(container: Container) -> Iterator[Violation]:
     """
     spec, folder = container.pod.spec, as_text(container.data.get("workingDir"))
     if folder and folder[0] not in "/$" and ":" not in folder and "{" not in folder:
-        message = f"`workingDir` is `{folder}`, and must begin with `/` (`Cwd must be an absolute path`)"
+        message = Sentence("`workingDir` is `{}`, and must begin with `/` (`Cwd must be an absolute path`)", folder)
         yield Violation(
-            At(container.data, "workingDir"), f"{message}; write the whole path, such as `/workspace/{folder}`"
+            At(container.data, "workingDir"),
+            Sentence("{}; write the whole path, such as `/workspace/{}`", message, folder),
         )
     system = as_text(get_path(spec, "os", "name")) or as_text(as_mapping(spec.get("nodeSelector")).get(_SYSTEM))
     if system == "windows" or "windows" in container.image:
@@ -44,5 +46,7 @@ def foreign_path(container: Container) -> Iterator[Violation]:
         found = _PATH.search(as_text(place.node))
         if found is not None:
             meant = found[0][2:].replace("\\", "/").rstrip("/")
-            message = f"`{found[0]}` is a path of Windows, and the container runs on Linux"
-            yield Violation(place, f"{message}; write the path in the container, such as `{meant or '/data'}`")
+            message = Sentence("`{}` is a path of Windows, and the container runs on Linux", found[0])
+            yield Violation(
+                place, Sentence("{}; write the path in the container, such as `{}`", message, meant or "/data")
+            )

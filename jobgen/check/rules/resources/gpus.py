@@ -15,6 +15,7 @@ from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, Place
 from jobgen.model.quantity import parse_digits, to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.spec.sweeps import GPUS
 
 
@@ -36,7 +37,7 @@ def gpu_typo(container: Container) -> Iterator[Violation]:
         for key in amounts:
             meant = find_meant_device(str(key)) if "/" in key else ""
             if meant and not _is_declared(container, key):
-                message = f"no device plugin offers `{key}`; did you mean `{meant}`?"
+                message = Sentence("no device plugin offers `{}`; did you mean `{}`?", key, meant)
                 fix_steps = (FixStep("rename", At(amounts, key, is_key=True), meant),) if meant not in amounts else ()
                 yield Violation(
                     At(amounts, key, is_key=True), message, fix_steps=fix_steps, safe=is_same_name(key, meant)
@@ -67,7 +68,7 @@ def mixed_gpu_resources(container: Container) -> Iterator[Violation]:
     for number, key in enumerate(found[1:], 1):
         other = next((earlier for earlier in found[:number] if _are_exclusive(str(earlier), str(key))), None)
         if other is not None:
-            message = f"no node is likely to offer both `{key}` and `{other}`; remove one of them"
+            message = Sentence("no node is likely to offer both `{}` and `{}`; remove one of them", key, other)
             related = ((At(limits, other, is_key=True), "the other resource"),)
             yield Violation(At(limits, key, is_key=True), message, related)
 
@@ -104,9 +105,11 @@ def uncounted_devices(manifest: Manifest) -> Iterator[Violation]:
 
 def _report_uncounted(claim: PodClaim) -> Violation:
     name = f"`{claim.key[1]}`"
-    reason = claim.definition.uncounted if claim.definition else f"the repository has no {claim.kind} {name}"
-    message = f"the devices of {name} do not count as GPUs of the job, because {reason}"
-    return Violation(claim.place, f"{message}; budgets and quotas can be exceeded")
+    reason = (
+        claim.definition.uncounted if claim.definition else Sentence("the repository has no {} {}", claim.kind, name)
+    )
+    message = Sentence("the devices of {} do not count as GPUs of the job, because {}", name, reason)
+    return Violation(claim.place, Sentence("{}; budgets and quotas can be exceeded", message))
 
 
 _VISIBLE, _CAPABILITIES = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"
@@ -142,13 +145,17 @@ def exposed_devices(container: Container) -> Iterator[Violation]:
         if name == _VISIBLE and text.lower() not in _HIDDEN and "$" not in text:
             if container.gpus or not any(container.pod.devices.values()):
                 effect = "uses GPUs of other pods" if text.lower() == "all" else "ignores which GPUs are free"
-                message = f"`{name}: {text}` replaces what the device plugin assigns, so the container {effect}"
-                yield Violation(At(entry, "value"), f"{message}; remove it")
+                message = Sentence(
+                    "`{}: {}` replaces what the device plugin assigns, so the container {}", name, text, effect
+                )
+                yield Violation(At(entry, "value"), Sentence("{}; remove it", message))
         elif name in _NUMBERED and container.gpus:
             yield from _check_numbers(container, name, entry)
         elif name == _CAPABILITIES and container.gpus and text and not {"all", "compute"} & set(text.split(",")):
-            message = f"`{name}: {text}` leaves out the libraries of CUDA, so the container cannot use its GPUs"
-            yield Violation(At(entry, "value"), f"{message}; add `compute`, or remove it")
+            message = Sentence(
+                "`{}: {}` leaves out the libraries of CUDA, so the container cannot use its GPUs", name, text
+            )
+            yield Violation(At(entry, "value"), Sentence("{}; add `compute`, or remove it", message))
 
 
 def _check_numbers(container: Container, name: str, entry: Mapping[str, Node]) -> Iterator[Violation]:
@@ -158,8 +165,10 @@ def _check_numbers(container: Container, name: str, entry: Mapping[str, Node]) -
     beyond = [number for number in numbers if int(number) >= container.gpus]
     if beyond:
         gpus = pluralize(container.gpus, "GPU")
-        message = f"`{name}` has `{beyond[0]}`, but the container has only {gpus}, numbered from 0"
-        yield Violation(At(entry, "value"), f"{message}, so it and the ones after it are not used; remove the variable")
+        message = Sentence("`{}` has `{}`, but the container has only {}, numbered from 0", name, beyond[0], gpus)
+        yield Violation(
+            At(entry, "value"), Sentence("{}, so it and the ones after it are not used; remove the variable", message)
+        )
 
 
 # A claim can be reserved for so many pods.
@@ -187,7 +196,9 @@ def shared_device_claim(manifest: Manifest) -> Iterator[Violation]:
         for entry in map(as_mapping, as_list(spec.get("resourceClaims"))):
             name = entry.get("resourceClaimName")
             if as_text(name) and found.total > 1:
-                message = f"all {found.total} pods name the ResourceClaim `{as_text(name)}`, so they share its devices"
+                message = Sentence(
+                    "all {} pods name the ResourceClaim `{}`, so they share its devices", found.total, as_text(name)
+                )
                 message += " and run on one node; use `resourceClaimTemplateName`, which gives each pod its own"
                 yield Violation(
                     At(entry, "resourceClaimName"), message, severity=ERROR if found.total > _MOST else WARNING
@@ -214,10 +225,12 @@ def gpu_share_range(container: Container) -> Iterator[Violation]:
     limits = container.limits
     for name in _PERCENT:
         if name in limits and (to_milli(limits[name]) or 0) > 100_000:
-            message = f"`{name}` is a percentage of each GPU and must be at most 100; request more GPUs instead"
+            message = Sentence(
+                "`{}` is a percentage of each GPU and must be at most 100; request more GPUs instead", name
+            )
             yield Violation(At(limits, name), message, severity=WARNING)
     if _MEMORY in limits and (to_milli(limits[_MEMORY]) or 0) > _MORE_THAN_ANY_GPU_HAS:
-        message = f"`{_MEMORY}` counts MiB, and no GPU has that many; write `8192` for 8 GiB"
+        message = Sentence("`{}` counts MiB, and no GPU has that many; write `8192` for 8 GiB", _MEMORY)
         yield Violation(At(limits, _MEMORY), message)
 
 
@@ -240,7 +253,7 @@ def gpu_share_without_count(container: Container) -> Iterator[Violation]:
     if key is not None and not any(is_device(str(name)) for name in limits):
         yield Violation(
             At(limits, key, is_key=True),
-            f"`{key}` sets the share of each GPU, but nothing sets the number of GPUs; add it",
+            Sentence("`{}` sets the share of each GPU, but nothing sets the number of GPUs; add it", key),
         )
 
 
@@ -263,7 +276,9 @@ def master_worker_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
         return
     ours, theirs = _devices(master), _devices(worker)
     if ours != theirs and not (_misnames_gpus(master) or _misnames_gpus(worker)):
-        message = f"the master requests {_format_devices(ours)}, but a worker {_format_devices(theirs)}; use the same"
+        message = Sentence(
+            "the master requests {}, but a worker {}; use the same", _format_devices(ours), _format_devices(theirs)
+        )
         one, other = (worker, master) if theirs else (master, worker)
         yield Violation(_find_request(one), message, ((_find_request(other), f"the {other.name}"),))
 
@@ -318,9 +333,11 @@ def ray_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
             continue
         if container.gpus != declared:
             has = pluralize(container.gpus, "GPU") if container.gpus else "no GPUs"
-            message = f"`num-gpus` is `{declared}`, but container `{container.name}` has {has}"
+            message = Sentence("`num-gpus` is `{}`, but container `{}` has {}", declared, container.name, has)
             advice = "remove it, and KubeRay sets the number from the limits"
-            yield Violation(At(parameters, "num-gpus"), f"{message}; {advice}", ((container.device_place, ""),))
+            yield Violation(
+                At(parameters, "num-gpus"), Sentence("{}; {}", message, advice), ((container.device_place, ""),)
+            )
 
 
 def _is_known(container: Container) -> bool:
@@ -385,9 +402,10 @@ def _check_runtime(manifest: Manifest) -> Iterator[Violation]:
     pods = [pod for pod in manifest.pods if pod.template is template]
     for container in (each for pod in pods for each in pod.containers if each.devices and len(jobs) > 1):
         gpus = format_devices(container.devices)
-        message = f"the launcher requests {gpus}, but only the other nodes are in the hostfile"
+        message = Sentence("the launcher requests {}, but only the other nodes are in the hostfile", gpus)
         yield Violation(
-            container.device_place, f"{message}; request them only for the nodes, or set `runLauncherAsNode: true`"
+            container.device_place,
+            Sentence("{}; request them only for the nodes, or set `runLauncherAsNode: true`", message),
         )
 
 
@@ -395,12 +413,14 @@ def _report_idle(role: Role, container: Container) -> Violation:
     place = container.device_place
     gpus = format_devices(container.devices)
     if role.name != "launcher":
-        message = f"`{role.replica_type}` does not train but requests {gpus}; request them only for roles that train"
+        message = Sentence(
+            "`{}` does not train but requests {}; request them only for roles that train", role.replica_type, gpus
+        )
         return Violation(place, message)
     kind = role.manifest.kind
     is_v1 = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
     effect = "so the operator adds its slots to the hostfile" if is_v1 else "which the operator hides from it"
-    message = f"the launcher requests {gpus}, {effect}; request them only for the workers"
+    message = Sentence("the launcher requests {}, {}; request them only for the workers", gpus, effect)
     return Violation(place, message)
 
 
@@ -441,9 +461,11 @@ def single_process(role: Role) -> Iterator[Violation]:
     found = None if _USES_SEVERAL.search(f"{command}\n{variables}") else _find_script(main)
     if found:
         place, script = found
-        message = f"`python {script}` is one process, and the pod has {main.gpus} GPUs"
-        advice = f"unless `{script}` uses all of them, start it with `torchrun --nproc-per-node={main.gpus}`"
-        yield Violation(place, f"{message}; {advice}", ((main.device_place, ""),))
+        message = Sentence("`python {}` is one process, and the pod has {} GPUs", script, main.gpus)
+        advice = Sentence(
+            "unless `{}` uses all of them, start it with `torchrun --nproc-per-node={}`", script, main.gpus
+        )
+        yield Violation(place, Sentence("{}; {}", message, advice), ((main.device_place, ""),))
 
 
 def _find_script(main: Container) -> tuple[At, str] | None:

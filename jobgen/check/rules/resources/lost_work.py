@@ -13,6 +13,7 @@ from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.spec.kinds import parse_version
 
 _NAME = lazy_pattern(r"(?:\A|[-_/.])(?:ckpts?|checkpoints?)(?=\Z|[-_/.])")
@@ -38,9 +39,11 @@ def lost_checkpoints(pod: Pod) -> Iterator[Violation]:
     for volume in deleted:
         name, field = as_text(volume.get("name")), "emptyDir" if "emptyDir" in volume else "ephemeral"
         if name in written and _count_mounts(pod, name) == 1:
-            message = f"checkpoints in `{written[name]}` are in an `{field}`, which is deleted with the pod"
+            message = Sentence(
+                "checkpoints in `{}` are in an `{}`, which is deleted with the pod", written[name], field
+            )
             advice = "write them to a persistent volume, so that a restarted job continues"
-            yield Violation(At(volume, field, is_key=True), f"{message}; {advice}")
+            yield Violation(At(volume, field, is_key=True), Sentence("{}; {}", message, advice))
 
 
 def _find_written(container: Container) -> Iterator[tuple[str, str]]:
@@ -96,7 +99,7 @@ def _find_lost_logs(manifest: Manifest) -> Iterator[Violation]:
         limit = manifest.spec.get("failedJobsHistoryLimit")
         if manifest.kind_name == "CronJob" and as_integer(limit) == 0:
             message = "`failedJobsHistoryLimit: 0` deletes a failed run at once, with its pods and logs"
-            yield Violation(At(manifest.spec, "failedJobsHistoryLimit"), f"{message}; keep at least 1")
+            yield Violation(At(manifest.spec, "failedJobsHistoryLimit"), Sentence("{}; keep at least 1", message))
     elif manifest.group == "jobset.x-k8s.io":
         for item in map(as_mapping, as_list(manifest.spec.get("replicatedJobs"))):
             yield from _check_job(as_mapping(get_path(item, "template", "spec")))
@@ -108,7 +111,7 @@ def _check_job(job: Mapping[str, Node]) -> Iterator[Violation]:
     # The API server refuses this policy beside a policy for failed pods.
     if policy is not None and as_text(policy.node) == "OnFailure" and "podFailurePolicy" not in job:
         message = "with `OnFailure`, the Job deletes its pod when `backoffLimit` is reached, and the logs of all"
-        yield Violation(policy, f"{message} attempts are lost; use `Never`, which keeps failed pods")
+        yield Violation(policy, Sentence("{} attempts are lost; use `Never`, which keeps failed pods", message))
 
 
 def _check_ttl(manifest: Manifest) -> Iterator[Violation]:
@@ -119,7 +122,7 @@ def _check_ttl(manifest: Manifest) -> Iterator[Violation]:
         return
     if not manifest.cluster.gitops and not is_hook(manifest):
         message = "`ttlSecondsAfterFinished: 0` deletes the job as soon as it has ended, with its pods and logs"
-        yield Violation(ttl, f"{message}; leave time to read them, such as 86400")
+        yield Violation(ttl, Sentence("{}; leave time to read them, such as 86400", message))
 
 
 def _check_training_operator(manifest: Manifest, version: str) -> Iterator[Violation]:
@@ -131,10 +134,10 @@ def _check_training_operator(manifest: Manifest, version: str) -> Iterator[Viola
     # Without restarts, `backoff-without-restarts` reports the limit.
     reached = "backoffLimit" if limit is not None and restarts else "activeDeadlineSeconds"
     if (limit if reached == "backoffLimit" else deadline) is not None:
-        message = f"training-operator {version} deletes all pods when `{reached}` is reached, and ignores"
+        message = Sentence("training-operator {} deletes all pods when `{}` is reached, and ignores", version, reached)
         message += f" `cleanPodPolicy: {cleaned or 'None'}`, so the logs of the failure are lost"
         advice = "use 1.9.4, or `restartPolicy: Never` without a limit" if reached == "backoffLimit" else "use 1.9.4"
-        yield Violation(At(manifest.run_policy, reached), f"{message}; {advice}")
+        yield Violation(At(manifest.run_policy, reached), Sentence("{}; {}", message, advice))
 
 
 @rule("pod", WARNING, fields=("volumes",))
@@ -151,7 +154,7 @@ def unmounted_volume(pod: Pod) -> Iterator[Violation]:
     for volume in pod.volumes:
         name = as_text(volume.get("name"))
         if is_unmounted(name, pod):
-            message = f"no container mounts the volume `{name}`; add `mountPath`, or remove it"
+            message = Sentence("no container mounts the volume `{}`; add `mountPath`, or remove it", name)
             yield Violation(At(volume, "name"), message)
 
 
@@ -177,7 +180,7 @@ def git_repo_volume(pod: Pod) -> Iterator[Violation]:
     release = parse_release(declared) if declared else None
     for volume in pod.volumes:
         if "gitRepo" in volume and isinstance(volume["gitRepo"], dict):
-            message = f"{_describe(release)}; clone the repository in an init container into an `emptyDir`"
+            message = Sentence("{}; clone the repository in an init container into an `emptyDir`", _describe(release))
             severity = ERROR if release is not None and release >= _GONE else None
             yield Violation(At(volume, "gitRepo", is_key=True), message, severity=severity)
 
@@ -225,7 +228,7 @@ def cluster_outlives_job(manifest: Manifest) -> Iterator[Violation]:
     gpus = any(pod.gpus for pod in manifest.pods)
     devices = gpus or any(any(pod.devices.values()) for pod in manifest.pods)
     what = f"its pods keep their {'GPUs' if gpus else 'devices'}" if devices else "its pods keep running"
-    message = f"`{_FIELD}` is not set, so {what} after the job; set it to true"
+    message = Sentence("`{}` is not set, so {} after the job; set it to true", _FIELD, what)
     yield Violation(At(spec, "rayClusterSpec", is_key=True), message, severity=None if devices else INFO)
 
 
@@ -255,12 +258,16 @@ def workers_outlive_job(manifest: Manifest) -> Iterator[Violation]:
         return
     for role in manifest.roles:
         if role.name in _ENDLESS[manifest.kind_name] and _has_devices(role):
-            message = f"`cleanPodPolicy` is not set, so `{role.replica_type}` pods, which never end by themselves, keep"
+            message = Sentence(
+                "`cleanPodPolicy` is not set, so `{}` pods, which never end by themselves, keep", role.replica_type
+            )
             place = find_at(manifest.spec, "runPolicy", is_key=True) or role.place
             if as_text(policy):
                 holder = manifest.run_policy if "cleanPodPolicy" in manifest.run_policy else manifest.spec
                 place = At(holder, "cleanPodPolicy")
-            yield Violation(place, f"{message} their GPUs after the job; set `runPolicy.cleanPodPolicy: Running`")
+            yield Violation(
+                place, Sentence("{} their GPUs after the job; set `runPolicy.cleanPodPolicy: Running`", message)
+            )
             return
 
 

@@ -10,6 +10,7 @@ from jobgen.k8s.objects import Container, Pod
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, find_closest
 
 _NOT_READ = ("dir", "folder", "path", "root")
@@ -39,12 +40,12 @@ def file_mounted_as_folder(container: Container) -> Iterator[Violation]:
         if not wanted and name in files:
             readers = [word for word in container.words if _reads(word, path)]
             effect = "which the command reads as a file" if readers else "which has the file in it"
-            message = f"`{path}` becomes a folder, {effect}; set `subPath: {name}`"
+            message = Sentence("`{}` becomes a folder, {}; set `subPath: {}`", path, effect, name)
             yield Violation(At(mount, "mountPath"), message, severity=ERROR if readers else None)
         elif wanted and files and "items" not in volume and not _has(wanted, files):
-            message = f"the ConfigMap has no `{wanted}`, so `{path}` becomes an empty folder"
+            message = Sentence("the ConfigMap has no `{}`, so `{}` becomes an empty folder", wanted, path)
             advice = did_you_mean(wanted, sorted(files)) or "; correct `subPath`"
-            yield Violation(At(mount, "subPath"), f"{message}{advice}", severity=ERROR)
+            yield Violation(At(mount, "subPath"), Sentence("{}{}", message, advice), severity=ERROR)
 
 
 @rule("pod", ERROR, fields=("volumes",), words=("medium",))
@@ -62,12 +63,19 @@ def unknown_medium(pod: Pod) -> Iterator[Violation]:
         source = as_mapping(volume.get("emptyDir"))
         medium = as_text(source.get("medium"))
         if medium and medium not in ("Memory", "HugePages") and not medium.startswith("HugePages-"):
-            message = f"no storage medium is called `{medium}`, so that the kubelet cannot mount the volume"
+            message = Sentence("no storage medium is called `{}`, so that the kubelet cannot mount the volume", medium)
             meant = "Memory" if find_closest(medium.lower(), ["memory", "ram", "tmpfs", "shm"]) else ""
             steps = (FixStep("set", At(source, "medium"), meant),) if meant else ()
-            advice = f"write `{meant}`" if meant else "write `Memory`, or leave it out for the disk of the node"
+            advice = (
+                Sentence("write `{}`", meant)
+                if meant
+                else Sentence("write `Memory`, or leave it out for the disk of the node")
+            )
             yield Violation(
-                At(source, "medium"), f"{message}; {advice}", fix_steps=steps, safe=medium.lower() == "memory"
+                At(source, "medium"),
+                Sentence("{}; {}", message, advice),
+                fix_steps=steps,
+                safe=medium.lower() == "memory",
             )
 
 
@@ -117,7 +125,11 @@ def read_only_output(container: Container) -> Iterator[Violation]:
         is_read_only = value_of(mount.get("readOnly")) is True or value_of(claim) is True
         if is_read_only or "configMap" in volume or "secret" in volume:
             field = "`readOnly: true`" if is_read_only else "a ConfigMap or Secret"
-            message = f"`{text}` is on a volume with {field}" if is_read_only else f"`{text}` is in {field}"
+            message = (
+                Sentence("`{}` is on a volume with {}", text, field)
+                if is_read_only
+                else Sentence("`{}` is in {}", text, field)
+            )
             advice = "remove `readOnly`, or write to another path" if is_read_only else "write to another path"
             related = ((At(mount, "mountPath"), "mounted here"),)
-            yield Violation(place, f"{message}, so writing fails; {advice}", related)
+            yield Violation(place, Sentence("{}, so writing fails; {}", message, advice), related)

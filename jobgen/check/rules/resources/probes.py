@@ -8,6 +8,7 @@ from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 from jobgen.model.data import value_of
 from jobgen.model.place import find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest, suggest_value
 
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
@@ -39,5 +40,7 @@ def unknown_probe_port(container: Container) -> Iterator[Violation]:
             meant = find_closest(name, known)
             advice = ask_for(meant) or "; name a port so, or write its number"
             fix_steps, safe = suggest_value(port, known, is_refused=False)
-            message = f"no port of the container is named `{name}`, so `{probe}` never gets a result{advice}"
+            message = Sentence(
+                "no port of the container is named `{}`, so `{}` never gets a result{}", name, probe, advice
+            )
             yield Violation(port, message, fix_steps=fix_steps, safe=safe, meant=meant)

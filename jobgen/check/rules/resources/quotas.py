@@ -11,6 +11,7 @@ from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
@@ -86,8 +87,12 @@ def exceeds_quota(manifest: Manifest, state: ClusterState) -> Iterator[Violation
     for missing in find_missing_amounts(manifest, state):
         name = show_name(missing.quota)
         owner = f" of namespace `{manifest.namespace}`" if manifest.namespace else ""
-        message = (
-            f"container `{missing.container}` sets no `{missing.resource}`, but quota `{name}`{owner} limits it, so"
+        message = Sentence(
+            "container `{}` sets no `{}`, but quota `{}`{} limits it, so",
+            missing.container,
+            missing.resource,
+            name,
+            owner,
         )
         message += " the pod is refused; set it"
         yield Violation(missing.node, message, ((missing.quota, f"quota `{name}`"),))
@@ -113,4 +118,6 @@ def ineffective_quota(manifest: Manifest) -> Iterator[Violation]:
         if "/" not in key or key.startswith(("requests.", "count/")) or any(part in key for part in _COUNTED):
             continue
         name = f"requests.{key.removeprefix('limits.')}"
-        yield Violation(At(hard, key, is_key=True), f"a quota for `{key}` is never enforced; write `{name}`")
+        yield Violation(
+            At(hard, key, is_key=True), Sentence("a quota for `{}` is never enforced; write `{}`", key, name)
+        )

@@ -13,7 +13,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
-from jobgen.model.sentence import Words
+from jobgen.model.sentence import Sentence, Words
 
 _SHARED = ("emptyDir", "ephemeral", "persistentVolumeClaim")
 _PATH = lazy_pattern(r"(?:\A|[\s='\"(>])(/[\w.-]+(?:/[\w.-]+)*)")
@@ -48,8 +48,12 @@ def unshared_folder(pod: Pod) -> Iterator[Violation]:
             return
     empty = {as_text(volume.get("name")) for volume in pod.volumes if "emptyDir" in volume}
     for name, mount in _find_readers(pod, empty):
-        message = f"nothing can write to the `emptyDir` `{name}`, which is mounted read-only, so it stays empty"
-        yield Violation(At(mount, "readOnly"), f"{message}; remove `readOnly`, or mount it where its files are written")
+        message = Sentence(
+            "nothing can write to the `emptyDir` `{}`, which is mounted read-only, so it stays empty", name
+        )
+        yield Violation(
+            At(mount, "readOnly"), Sentence("{}; remove `readOnly`, or mount it where its files are written", message)
+        )
         return
 
 
@@ -128,9 +132,15 @@ def _report_moved(
     container: Container, index: int, path: str, other: Container, mount: Mapping[str, Node], own: Mapping[str, Node]
 ) -> Violation:
     meant = posixpath.normpath(path.replace(_read_path(mount), _read_path(own), 1))
-    start = f"`{path}` is where `{other.name}` has the volume `{as_text(mount.get('name'))}`, which `{container.name}`"
+    start = Sentence(
+        "`{}` is where `{}` has the volume `{}`, which `{}`",
+        path,
+        other.name,
+        as_text(mount.get("name")),
+        container.name,
+    )
     related = ((At(own, "mountPath"), "mounted here"),)
-    message = f"{start} has at `{_read_path(own)}`; write `{meant}`, or mount it at the same path"
+    message = Sentence("{} has at `{}`; write `{}`, or mount it at the same path", start, _read_path(own), meant)
     return Violation(container.word_place(index), message, related)
 
 
@@ -140,17 +150,26 @@ def _read_path(mount: Mapping[str, Node]) -> str:
 
 def _report(container: Container, index: int, path: str, other: Container, mount: Mapping[str, Node]) -> Violation:
     name, folder = as_text(mount.get("name")), _read_path(mount)
-    start = f"`{path}` is in the file system of `{container.name}` alone, which does not mount the volume `{name}` that"
-    start = f"{start} `{other.name}` has at `{folder}`"
+    start = Sentence(
+        "`{}` is in the file system of `{}` alone, which does not mount the volume `{}` that",
+        path,
+        container.name,
+        name,
+    )
+    start = Sentence("{} `{}` has at `{}`", start, other.name, folder)
     finish = partial(_name_field_of_spec, start, name, folder)
     related = ((At(mount, "mountPath"), "mounted here"),)
-    message = f"{start}; add `{{name: {name}, mountPath: {folder}}}` to its `volumeMounts`"
+    message = Sentence("{}; add `{{name: {}, mountPath: {}}}` to its `volumeMounts`", start, name, folder)
     return Violation(container.word_place(index), message, related, finish=finish)
 
 
 def _name_field_of_spec(start: Words, name: str, folder: str, problem: Problem, is_spec: bool) -> Problem:
     """Return a problem with the field that a container of a job spec has for mounts."""
-    return problem._replace(sentence=f"{start}; add `mounts: {{{name}: {folder}}}` to it") if is_spec else problem
+    return (
+        problem._replace(sentence=Sentence("{}; add `mounts: {{{}: {}}}` to it", start, name, folder))
+        if is_spec
+        else problem
+    )
 
 
 def _find_readers(pod: Pod, names: AbstractSet[str]) -> Iterator[tuple[str, Mapping[str, Node]]]:

@@ -11,6 +11,7 @@ from jobgen.model.features import find_part
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, Place, find_at, identify, node_at
 from jobgen.model.quantity import parse_digits
+from jobgen.model.sentence import Sentence
 from jobgen.spec.kinds import parse_version
 
 _MASTER = frozenset(("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"))
@@ -65,12 +66,15 @@ def overwritten_env(container: Container) -> Iterator[Violation]:
         return
     for name, entry in container.env:
         if name in numbers and as_text(entry.get("value")) and "valueFrom" not in entry:
-            message = f"all pods get this `{name}`, because the controller sets it only if the pod does not have it"
-            yield Violation(At(entry, "name"), f"{message}; remove it")
+            message = Sentence(
+                "all pods get this `{}`, because the controller sets it only if the pod does not have it", name
+            )
+            yield Violation(At(entry, "name"), Sentence("{}; remove it", message))
     for name, entry in container.env:
         if name in reserved and _is_set_by_operator(name, container, manifest):
             yield Violation(
-                At(entry, "name"), f"the operator overwrites `{name}`, so the value here has no effect; remove it"
+                At(entry, "name"),
+                Sentence("the operator overwrites `{}`, so the value here has no effect; remove it", name),
             )
 
 
@@ -254,8 +258,10 @@ def _check_settings(mains: Sequence[Container]) -> Iterator[Violation]:
     for name in _COMMON if shared else ():
         found = [entry for main in mains for key, entry in main.env if key == name and as_text(entry.get("value"))]
         if len(found) == len(mains) and len({as_text(entry.get("value")) for entry in found}) > 1:
-            message = f"`{name}` differs between the roles of the job, and NCCL hangs if it is not the same in all pods"
-            yield Violation(At(found[-1], "value"), f"{message}; write the same value in every role")
+            message = Sentence(
+                "`{}` differs between the roles of the job, and NCCL hangs if it is not the same in all pods", name
+            )
+            yield Violation(At(found[-1], "value"), Sentence("{}; write the same value in every role", message))
 
 
 def _check_ssh(manifest: Manifest) -> Iterator[Violation]:
@@ -266,9 +272,12 @@ def _check_ssh(manifest: Manifest) -> Iterator[Violation]:
     texts = [container.search_text for role in (worker, launcher) for container in role.pod.containers]
     host_network = worker.pod.spec.get("hostNetwork")
     if value_of(host_network) is True and not any(_SSH_PORT.search(text) for text in texts):
-        message = "on the network of the node, the sshd of the node has port 22, so the launcher never reaches the"
+        message = Sentence(
+            "on the network of the node, the sshd of the node has port 22, so the launcher never reaches the"
+        )
         yield Violation(
-            At(worker.pod.spec, "hostNetwork"), f"{message} workers; remove `hostNetwork`, or run sshd on another port"
+            At(worker.pod.spec, "hostNetwork"),
+            Sentence("{} workers; remove `hostNetwork`, or run sshd on another port", message),
         )
     if as_text(manifest.spec.get("sshAuthMountPath")) not in ("", "/root/.ssh"):
         return
@@ -279,8 +288,12 @@ def _check_ssh(manifest: Manifest) -> Iterator[Violation]:
         place = next((each for each in users if each is not None and each.node is not None), None)
         user = as_integer(place.node) if place is not None else None
         if user:
-            message = f"user `{user}` cannot read the key in `/root/.ssh`, so ssh fails and the launcher never"
-            yield Violation(place, f"{message} reaches the workers; set `sshAuthMountPath` to a folder of the user")
+            message = Sentence(
+                "user `{}` cannot read the key in `/root/.ssh`, so ssh fails and the launcher never", user
+            )
+            yield Violation(
+                place, Sentence("{} reaches the workers; set `sshAuthMountPath` to a folder of the user", message)
+            )
 
 
 def _check_hosts(main: Container) -> Iterator[Violation]:
@@ -295,8 +308,8 @@ def _check_hosts(main: Container) -> Iterator[Violation]:
         wanted = _find_wanted_host(host, main) if host not in seen else ""
         seen.add(host)
         if wanted:
-            message = f"`{host}` is not the host name of a pod, so the other pods never find it"
-            yield Violation(place, f"{message}; {wanted}")
+            message = Sentence("`{}` is not the host name of a pod, so the other pods never find it", host)
+            yield Violation(place, Sentence("{}; {}", message, wanted))
 
 
 def _find_wanted_host(host: str, main: Container) -> str:

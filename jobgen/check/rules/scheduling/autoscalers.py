@@ -10,6 +10,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import value_of
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 _OF_PODS = frozenset(("cpu", "memory"))
 
@@ -41,9 +42,10 @@ def autoscaler_without_effect(manifest: Manifest) -> Iterator[Violation]:
 def _check_bounds(manifest: Manifest, least: str, most: str) -> Iterator[Violation]:
     low, high = (as_integer(manifest.spec.get(field)) for field in (least, most))
     if low is not None and low == high and low > 0 and "idleReplicaCount" not in manifest.spec:
-        message = f"`{least}` and `{most}` are both {low}, so nothing is ever scaled"
+        message = Sentence("`{}` and `{}` are both {}, so nothing is ever scaled", least, most, low)
         yield Violation(
-            At(manifest.spec, least), f"{message}; lower `{least}`, or set `replicas` of the object instead"
+            At(manifest.spec, least),
+            Sentence("{}; lower `{}`, or set `replicas` of the object instead", message, least),
         )
 
 
@@ -54,11 +56,11 @@ def _check_metrics(manifest: Manifest) -> Iterator[Violation]:
             resource = as_mapping(metric.get(field))
             name = as_text(resource.get("name"))
             if name and name not in _OF_PODS:
-                message = (
-                    f"pods have no metric `{name}`: the metrics server measures `cpu` and `memory`, so that nothing"
+                message = Sentence(
+                    "pods have no metric `{}`: the metrics server measures `cpu` and `memory`, so that nothing", name
                 )
                 advice = "use a metric of your monitoring, with `type: Pods` or `External`"
-                yield Violation(At(resource, "name"), f"{message} is ever scaled; {advice}")
+                yield Violation(At(resource, "name"), Sentence("{} is ever scaled; {}", message, advice))
 
 
 def _check_triggers(manifest: Manifest) -> Iterator[Violation]:
@@ -69,7 +71,7 @@ def _check_triggers(manifest: Manifest) -> Iterator[Violation]:
     message = "KEDA cannot scale to zero by `cpu` and `memory`, which pods that run are measured by, so one pod stays"
     yield Violation(
         At(manifest.spec, "minReplicaCount"),
-        f"{message}; add a trigger such as `prometheus`, or write `minReplicaCount: 1`",
+        Sentence("{}; add a trigger such as `prometheus`, or write `minReplicaCount: 1`", message),
     )
 
 
@@ -78,14 +80,20 @@ def _check_ray(manifest: Manifest) -> Iterator[Violation]:
     is_on = value_of(cluster.get("enableInTreeAutoscaling")) is True
     if not is_on:
         if as_mapping(cluster.get("autoscalerOptions")):
-            message = "`autoscalerOptions` has no effect, because `enableInTreeAutoscaling` is not true, so that Ray"
+            message = Sentence(
+                "`autoscalerOptions` has no effect, because `enableInTreeAutoscaling` is not true, so that Ray"
+            )
             message += " never adds or removes workers"
-            yield Violation(At(cluster, "autoscalerOptions", is_key=True), f"{message}; set it, or remove the options")
+            yield Violation(
+                At(cluster, "autoscalerOptions", is_key=True), Sentence("{}; set it, or remove the options", message)
+            )
         return
     groups = [as_mapping(each) for each in as_list(cluster.get("workerGroupSpecs"))]
     bounds = [tuple(as_integer(group.get(field)) for field in ("minReplicas", "maxReplicas")) for group in groups]
     if groups and all(low is not None and low == high and low > 0 for low, high in bounds):
-        message = f"`minReplicas` and `maxReplicas` are both {bounds[0][0]}"
+        message = Sentence("`minReplicas` and `maxReplicas` are both {}", bounds[0][0])
         what = "in all groups, " if len(groups) > 1 else ""
         message += f", {what}so Ray never removes an idle worker"
-        yield Violation(At(groups[0], "minReplicas"), f"{message}; lower `minReplicas`, or turn the autoscaler off")
+        yield Violation(
+            At(groups[0], "minReplicas"), Sentence("{}; lower `minReplicas`, or turn the autoscaler off", message)
+        )

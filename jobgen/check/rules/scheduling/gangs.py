@@ -18,6 +18,7 @@ from jobgen.model.finding import FixStep
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
@@ -92,12 +93,14 @@ def gang_beyond_queue(manifest: Manifest, state: ClusterState) -> Iterator[Viola
     place = gang.queue if named else find_at(manifest.object, "spec", is_key=True)
     closed = as_text(get_path(queue, "status", "state"))
     if manifest.group == _VOLCANO and closed in ("Closed", "Closing"):
-        yield Violation(place, f"queue `{name}` is closed, so Volcano rejects the job; use another queue, or open it")
+        yield Violation(
+            place, Sentence("queue `{}` is closed, so Volcano rejects the job; use another queue, or open it", name)
+        )
         return
     below = [key for key, each in state.volcano_queues.items() if as_text(get_path(each, "spec", "parent")) == name]
     if manifest.group == _VOLCANO and below and is_since(manifest, "volcano", "1.11"):
-        message = f"queue `{name}` has other queues below it, so Volcano rejects the job; use one of them"
-        yield Violation(place, f"{message}, such as `{below[0]}`", evidence=(name,))
+        message = Sentence("queue `{}` has other queues below it, so Volcano rejects the job; use one of them", name)
+        yield Violation(place, Sentence("{}, such as `{}`", message, below[0]), evidence=(name,))
         return
     for owner, resource, most in _list_capabilities(queue, state):
         allowed, need = to_milli(most), gang.find_need(resource)
@@ -108,12 +111,18 @@ def gang_beyond_queue(manifest: Manifest, state: ClusterState) -> Iterator[Viola
         wanted, shown = (format_amount(resource, need if is_certain else total), value_of(most))
         what = "the gang of the job needs" if is_certain else "all pods of the job together need"
         effect = "its pods stay Pending forever" if is_certain else "some pods stay Pending while the others run"
-        message = (
-            f"{what} `{wanted}` of `{resource}`, but the `capability` of queue `{owner}` is `{shown}`, so {effect}"
+        message = Sentence(
+            "{} `{}` of `{}`, but the `capability` of queue `{}` is `{}`, so {}",
+            what,
+            wanted,
+            resource,
+            owner,
+            shown,
+            effect,
         )
         related = ((most, f"`capability` of queue `{owner}`"),)
         severity = None if is_certain else WARNING
-        yield Violation(place, f"{message}; request less, or raise `capability`", related, severity)
+        yield Violation(place, Sentence("{}; request less, or raise `capability`", message), related, severity)
 
 
 def _list_capabilities(queue: Mapping[str, Node], state: ClusterState) -> Iterator[tuple[str, str, Node]]:
@@ -201,8 +210,10 @@ def gang_without_volcano(manifest: Manifest) -> Iterator[Violation]:
         places.append(written if written is not None and as_text(written.node) else own)
     # `mixed-schedulers` reports tasks with different schedulers.
     if places and all(place is not None and as_text(place.node) == _DEFAULT for place in places):
-        message = f"`{_DEFAULT}` ignores the PodGroup and the queue of the job, and starts its pods one by one"
-        yield Violation(places[0], f"{message}; use `volcano`")
+        message = Sentence(
+            "`{}` ignores the PodGroup and the queue of the job, and starts its pods one by one", _DEFAULT
+        )
+        yield Violation(places[0], Sentence("{}; use `volcano`", message))
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "MPIJob", "JAXJob", "PaddleJob", "XGBoostJob"))
@@ -224,8 +235,11 @@ def min_available_too_low(manifest: Manifest) -> Iterator[Violation]:
         return
     total = manifest.pod_count
     if 0 < number < total:
-        message = (
-            f"{number} of {total} pods can start and then wait for the rest; remove `minAvailable` or set it to {total}"
+        message = Sentence(
+            "{} of {} pods can start and then wait for the rest; remove `minAvailable` or set it to {}",
+            number,
+            total,
+            total,
         )
         least = find_at(manifest.run_policy, "schedulingPolicy", "minAvailable")
         fix_steps = (FixStep("remove", least, key="minAvailable"),)
@@ -253,7 +267,9 @@ def mixed_schedulers(manifest: Manifest) -> Iterator[Violation]:
         if first is None:
             first = role
         elif as_text(name) != (other := as_text(first.pod.spec["schedulerName"])):
-            message = f"scheduler `{as_text(name)}` differs from `{other}` of another role; use one for all roles"
+            message = Sentence(
+                "scheduler `{}` differs from `{}` of another role; use one for all roles", as_text(name), other
+            )
             related = ((At(first.pod.spec, "schedulerName"), "the scheduler of the other role"),)
             yield Violation(At(role.pod.spec, "schedulerName"), message, related)
 
@@ -314,35 +330,44 @@ def _check_topology(annotations: Mapping[str, Node]) -> Iterator[Violation]:
     if len(found) > 1:
         yield Violation(
             At(annotations, found[1], is_key=True),
-            f"`{found[0]}` and `{found[1]}` are mutually exclusive; remove one of them",
+            Sentence("`{}` and `{}` are mutually exclusive; remove one of them", found[0], found[1]),
         )
     for key in annotations:
         value = as_text(annotations[key])
         if key in (_REQUIRED, _PREFERRED, _SLICE) and not is_label_key(value):
-            yield Violation(At(annotations, key), f"`{value}` is not a label of nodes; {LABEL_KEY}")
+            yield Violation(At(annotations, key), Sentence("`{}` is not a label of nodes; {}", value, LABEL_KEY))
         elif key == _UNCONSTRAINED and value not in (*_TRUE, *_FALSE):
             yield Violation(
-                At(annotations, key), f'`{key}` is `{value}`, but must be `"true"`; write that, or remove it'
+                At(annotations, key),
+                Sentence('`{}` is `{}`, but must be `"true"`; write that, or remove it', key, value),
             )
         elif key == _UNCONSTRAINED and value in _FALSE and found == [key] and not annotations.keys() & _SLICES:
-            message = f"`{key}` is `{value}`, which does not turn topology off: Kueue finds no topology level and never"
-            yield Violation(At(annotations, key), f"{message} admits the job; remove the annotation", severity=WARNING)
+            message = Sentence(
+                "`{}` is `{}`, which does not turn topology off: Kueue finds no topology level and never", key, value
+            )
+            yield Violation(
+                At(annotations, key), Sentence("{} admits the job; remove the annotation", message), severity=WARNING
+            )
 
 
 def _check_slices(annotations: Mapping[str, Node], count: int) -> Iterator[Violation]:
     size = as_text(annotations.get(_SLICE_SIZE))
     if (_SLICE in annotations) != (_SLICE_SIZE in annotations):
         given, other = (_SLICE, _SLICE_SIZE) if _SLICE in annotations else (_SLICE_SIZE, _SLICE)
-        yield Violation(At(annotations, given, is_key=True), f"`{given}` requires `{other}`; set both")
+        yield Violation(At(annotations, given, is_key=True), Sentence("`{}` requires `{}`; set both", given, other))
     if _SLICE_SIZE not in annotations:
         return
     if not (size.isascii() and size.isdigit() and int(size[:10])):
-        yield Violation(At(annotations, _SLICE_SIZE), f"`{_SLICE_SIZE}` is `{size}`, but must be a number above 0")
+        yield Violation(
+            At(annotations, _SLICE_SIZE), Sentence("`{}` is `{}`, but must be a number above 0", _SLICE_SIZE, size)
+        )
     elif count and int(size[:10]) > count:
-        message = f"`{_SLICE_SIZE}` is `{size}`, but there are {count} pods; use at most that"
+        message = Sentence("`{}` is `{}`, but there are {} pods; use at most that", _SLICE_SIZE, size, count)
         yield Violation(At(annotations, _SLICE_SIZE), message)
     elif rest := count % int(size[:10]):
-        message = f"`{_SLICE_SIZE}` is `{size}`, which does not divide the {count} pods; Kueue admits the job, but"
+        message = Sentence(
+            "`{}` is `{}`, which does not divide the {} pods; Kueue admits the job, but", _SLICE_SIZE, size, count
+        )
         message += f" {rest} of them {'stays' if rest == 1 else 'stay'} gated; use a size that divides them"
         yield Violation(At(annotations, _SLICE_SIZE), message, severity=WARNING)
 
@@ -352,13 +377,13 @@ def _check_group(annotations: Mapping[str, Node]) -> Iterator[Violation]:
         return
     name, place = as_text(annotations[_GROUP]), At(annotations, _GROUP)
     if name.isascii() and name.isdigit():
-        yield Violation(place, f"`{_GROUP}` is `{name}`, but must not be a number; use a name")
+        yield Violation(place, Sentence("`{}` is `{}`, but must not be a number; use a name", _GROUP, name))
     for key in (_SLICE, _SLICE_SIZE):
         if key in annotations:
-            yield Violation(place, f"`{_GROUP}` and `{key}` are mutually exclusive; remove one of them")
+            yield Violation(place, Sentence("`{}` and `{}` are mutually exclusive; remove one of them", _GROUP, key))
             return
     if _REQUIRED not in annotations and _PREFERRED not in annotations:
-        yield Violation(place, f"`{_GROUP}` requires `{_REQUIRED}` or `{_PREFERRED}`; set one of them")
+        yield Violation(place, Sentence("`{}` requires `{}` or `{}`; set one of them", _GROUP, _REQUIRED, _PREFERRED))
 
 
 def _check_groups(requests: list[tuple[Mapping[str, Node], int]]) -> Iterator[Violation]:
@@ -369,14 +394,20 @@ def _check_groups(requests: list[tuple[Mapping[str, Node], int]]) -> Iterator[Vi
     for name, members in groups.items():
         place = At(members[0][0], _GROUP)
         if len(members) != _GROUP_SIZE:
-            message = f"group `{name}` has {len(members)} pod sets, but must have {_GROUP_SIZE}; change `{_GROUP}`"
+            message = Sentence(
+                "group `{}` has {} pod sets, but must have {}; change `{}`", name, len(members), _GROUP_SIZE, _GROUP
+            )
             yield Violation(place, message)
         elif all(count > 1 for _, count in members):
-            yield Violation(place, f"group `{name}` has no pod set with a single pod; one of the two must have one")
+            yield Violation(
+                place, Sentence("group `{}` has no pod set with a single pod; one of the two must have one", name)
+            )
         else:
             wanted = [[as_text(annotations.get(key)) for key in (_REQUIRED, _PREFERRED)] for annotations, _ in members]
             if wanted[0] != wanted[1] and all(map(any, wanted)):
-                yield Violation(place, f"the pod sets of group `{name}` request different topologies; use the same")
+                yield Violation(
+                    place, Sentence("the pod sets of group `{}` request different topologies; use the same", name)
+                )
 
 
 _TOPOLOGY = frozenset(f"{DOMAIN}podset-{how}-topology" for how in ("required", "preferred", "unconstrained"))
@@ -400,5 +431,5 @@ def topology_on_job(manifest: Manifest) -> Iterator[Violation]:
         if key in _TOPOLOGY:
             yield Violation(
                 At(manifest.annotations, key, is_key=True),
-                f"Kueue reads `{key}` only from pod templates; move it there",
+                Sentence("Kueue reads `{}` only from pod templates; move it there", key),
             )

@@ -15,6 +15,7 @@ from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import parse_digits
+from jobgen.model.sentence import Sentence
 
 _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _TAINTS = frozenset(
@@ -57,7 +58,9 @@ def toleration_typo(pod: Pod) -> Iterator[Violation]:
             meant = find_meant(key, [*_TAINTS])
         if meant:
             place = At(toleration, "key")
-            message = f"a toleration of `{key}` does not fit nodes with the taint `{meant}`; did you mean `{meant}`?"
+            message = Sentence(
+                "a toleration of `{}` does not fit nodes with the taint `{}`; did you mean `{}`?", key, meant, meant
+            )
             fix_steps = (FixStep("set", place, meant),)
             yield Violation(place, message, fix_steps=fix_steps, safe=False, meant=meant)
 
@@ -82,9 +85,11 @@ def impossible_placement(pod: Pod) -> Iterator[Violation]:
             both = f"{first.source} requires {first.describe()} and {second.describe()}"
         else:
             both = f"{first.source} requires {first.describe()}, and {second.source} {second.describe()}"
-        message = f"no node meets both requirements of `{first.label}`: {both}, so that the pods stay Pending"
+        message = Sentence(
+            "no node meets both requirements of `{}`: {}, so that the pods stay Pending", first.label, both
+        )
         related = ((first.place, "the other requirement"),)
-        yield Violation(second.place, f"{message}; make them agree, or remove one", related)
+        yield Violation(second.place, Sentence("{}; make them agree, or remove one", message), related)
     elif pod.role is not None and pod.role.count > 1:
         yield from _check_together_and_apart(pod)
 
@@ -100,10 +105,12 @@ def _check_together_and_apart(pod: Pod) -> Iterator[Violation]:
     for term in unwanted if known else ():
         if term and json.dumps(untraced(term), sort_keys=True, default=str) in known:
             topology = as_text(term.get("topologyKey"))
-            message = f"`podAffinity` and `podAntiAffinity` require the same pods in one `{topology}`, and elsewhere"
+            message = Sentence(
+                "`podAffinity` and `podAntiAffinity` require the same pods in one `{}`, and elsewhere", topology
+            )
             yield Violation(
                 At(affinity, "podAntiAffinity", is_key=True),
-                f"{message}, so that all pods but the first stay Pending; remove one",
+                Sentence("{}, so that all pods but the first stay Pending; remove one", message),
             )
             return
 
@@ -130,9 +137,10 @@ def fixed_node(pod: Pod) -> Iterator[Violation]:
     # A Job that does something on one node is meant to run there.
     if pod.manifest.group == "batch" and (not any(pod.devices.values()) or is_node_agent(pod)):
         return
-    message = f"`nodeName: {name}` skips the scheduler, so the pod fails if the node has no room"
+    message = Sentence("`nodeName: {}` skips the scheduler, so the pod fails if the node has no room", name)
     yield Violation(
-        At(pod.spec, "nodeName"), f"{message}; remove it, and add `nodeSelector: {{kubernetes.io/hostname: {name}}}`"
+        At(pod.spec, "nodeName"),
+        Sentence("{}; remove it, and add `nodeSelector: {{kubernetes.io/hostname: {}}}`", message, name),
     )
 
 
@@ -160,8 +168,10 @@ def misspelled_scheduler(manifest: Manifest) -> Iterator[Violation]:
     for name, holder in {as_text(holder.get("schedulerName")): holder for holder in reversed(holders)}.items():
         meant = find_meant(name, _SCHEDULERS) if name and name not in _SCHEDULERS else ""
         if meant:
-            message = (
-                f"no known scheduler is called `{name}`, and without one the pods stay Pending; did you mean `{meant}`?"
+            message = Sentence(
+                "no known scheduler is called `{}`, and without one the pods stay Pending; did you mean `{}`?",
+                name,
+                meant,
             )
             place = At(holder, "schedulerName")
             yield Violation(place, message, fix_steps=(FixStep("set", place, meant),), safe=False)
@@ -192,7 +202,9 @@ def scheduling_gate(pod: Pod) -> Iterator[Violation]:
     effect = (
         "holds its quota after Kueue has admitted it, but its pods are never scheduled" if queued else "never starts"
     )
-    message = f"until a controller removes the scheduling gate `{own[0]}`, the job {effect}; remove the gate"
+    message = Sentence(
+        "until a controller removes the scheduling gate `{}`, the job {}; remove the gate", own[0], effect
+    )
     yield Violation(At(pod.spec, "schedulingGates", is_key=True), message, evidence=(own[0],))
 
 
@@ -219,7 +231,7 @@ def bad_max_exec_time(manifest: Manifest) -> Iterator[Violation]:
     if not 0 < (parse_digits(limit) or 0) <= _MOST:
         yield Violation(
             At(labels, _LIMIT),
-            f"`{limit}` is not a positive number of seconds, so Kueue rejects the job; write seconds",
+            Sentence("`{}` is not a positive number of seconds, so Kueue rejects the job; write seconds", limit),
         )
 
 
@@ -248,4 +260,4 @@ def overlapping_runs(manifest: Manifest) -> Iterator[Violation]:
     message = "`concurrencyPolicy` is not set, so concurrent runs are allowed: if a run hangs or takes longer than the"
     message += f" schedule, the next one takes as many {what} again"
     place = find_at(manifest.spec, "schedule", is_key=True) or At(manifest.object, "kind")
-    yield Violation(place, f"{message}; set it to `Forbid`")
+    yield Violation(place, Sentence("{}; set it to `Forbid`", message))

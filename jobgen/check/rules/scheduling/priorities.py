@@ -10,6 +10,7 @@ from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_integer, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
@@ -44,14 +45,18 @@ def priority_without_class(pod: Pod) -> Iterator[Violation]:
     known = _SYSTEM_CLASSES.get(name, 0)
     priority = as_integer(pod.spec.get("priority"))
     if priority is not None and priority != known:
-        message = f"`priority: {priority}` without a class is refused; set `priorityClassName` instead"
+        message = Sentence("`priority: {}` without a class is refused; set `priorityClassName` instead", priority)
         if name:
-            message = f"`priority: {priority}` is refused, because the class `{name}` has {known}; remove it"
+            message = Sentence(
+                "`priority: {}` is refused, because the class `{}` has {}; remove it", priority, name, known
+            )
         yield Violation(At(pod.spec, "priority"), message)
     if as_text(pod.spec.get("preemptionPolicy")) == "Never":
-        message = "`preemptionPolicy: Never` without a class is refused; set the `priorityClassName` of a class with it"
+        message = Sentence(
+            "`preemptionPolicy: Never` without a class is refused; set the `priorityClassName` of a class with it"
+        )
         if name:
-            message = f"`preemptionPolicy: Never` is refused, because the class `{name}` preempts; remove it"
+            message = Sentence("`preemptionPolicy: Never` is refused, because the class `{}` preempts; remove it", name)
         yield Violation(At(pod.spec, "preemptionPolicy"), message)
 
 
@@ -87,9 +92,11 @@ def _check_pod(pod: Pod, state: ClusterState) -> Iterator[Violation]:
         node = pod.spec.get(field)
         given = as_text(node) if field == "preemptionPolicy" else str(as_integer(node))
         if node is not None and given and given != wanted:
-            message = f"`{field}: {given}` differs from PriorityClass `{name}`, which has `{wanted}`, so every pod"
+            message = Sentence(
+                "`{}: {}` differs from PriorityClass `{}`, which has `{}`, so every pod", field, given, name, wanted
+            )
             related = ((find_at(found, "value"), f"PriorityClass `{name}`"),)
-            yield Violation(At(pod.spec, field), f"{message} is refused; remove it", related)
+            yield Violation(At(pod.spec, field), Sentence("{} is refused; remove it", message), related)
 
 
 @rule("job", WARNING)
@@ -107,10 +114,12 @@ def uneven_priority(manifest: Manifest) -> Iterator[Violation]:
     """
     group = as_text(get_path(manifest.run_policy, "schedulingPolicy", "priorityClass"))
     if group and _ignores_group(manifest):
-        message = f"`{group}` is the priority of the PodGroup only: the pods have the default priority and can"
-        advice = f"also set `priorityClassName: {group}` in every role"
+        message = Sentence(
+            "`{}` is the priority of the PodGroup only: the pods have the default priority and can", group
+        )
+        advice = Sentence("also set `priorityClassName: {}` in every role", group)
         place = find_at(manifest.run_policy, "schedulingPolicy", "priorityClass")
-        yield Violation(place, f"{message} be preempted; {advice}")
+        yield Violation(place, Sentence("{} be preempted; {}", message, advice))
         return
     classes = [(role, as_text(role.pod.spec.get(_CLASS))) for role in manifest.roles if not role.pod.partial]
     written = [(role, name) for role, name in classes if name]
@@ -119,9 +128,9 @@ def uneven_priority(manifest: Manifest) -> Iterator[Violation]:
     for role, name in classes:
         if not name and role.count:
             other, given = written[0]
-            message = f"`{role.replica_type}` has no priority class, but another role has `{given}`"
+            message = Sentence("`{}` has no priority class, but another role has `{}`", role.replica_type, given)
             related = ((At(other.pod.spec, _CLASS), "the priority of the other role"),)
-            yield Violation(role.place, f"{message}; set it in every role", related)
+            yield Violation(role.place, Sentence("{}; set it in every role", message), related)
 
 
 def _ignores_group(manifest: Manifest) -> bool:

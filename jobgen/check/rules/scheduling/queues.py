@@ -26,6 +26,7 @@ from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest, list_alternatives, suggest_move, suggest_value
 from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, find_time_fault
 from jobgen.spec.kinds import parse_version
@@ -51,9 +52,9 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
         return
     other = get_path(manifest.run_policy, "schedulingPolicy", "queue")
     if as_text(other) in queues and get_kueue_queue(manifest) is None and _has_only_kueue(manifest.cluster):
-        message = "`queue` of `schedulingPolicy` is one of Volcano, and Kueue does not read it; write"
+        message = Sentence("`queue` of `schedulingPolicy` is one of Volcano, and Kueue does not read it; write")
         place = find_at(manifest.run_policy, "schedulingPolicy", "queue")
-        yield Violation(place, f"{message} `queue: {as_text(other)}` directly below `spec`")
+        yield Violation(place, Sentence("{} `queue: {}` directly below `spec`", message, as_text(other)))
         return
     pods = next((pods for _, pods in find_accelerated_pods(manifest)), [])
     advice, cause = advise_queue(manifest, pods) if pods else QueueAdvice()
@@ -65,7 +66,7 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
         wanted = "GPUs" if any(pod.gpus for pod in pods) else "accelerators"
         what = "job" if manifest.kind else "object"
         use = f"use queue {known}" if can_be_queued(manifest) else f"{advice} to {known}"
-        message = f"the {what} requests {wanted} but names no queue; {use}"
+        message = Sentence("the {} requests {} but names no queue; {}", what, wanted, use)
         yield Violation(manifest.name_place, message, cause=cause)
 
 
@@ -93,7 +94,9 @@ def unknown_queue(manifest: Manifest) -> Iterator[Violation]:
     queue = get_queue(manifest)
     if queue is not None and as_text(queue) not in queues:
         meant = find_closest(as_text(queue), list(queues))
-        message = f"the cluster declares no queue `{as_text(queue)}`, so the job never starts{ask_for(meant)}"
+        message = Sentence(
+            "the cluster declares no queue `{}`, so the job never starts{}", as_text(queue), ask_for(meant)
+        )
         place = find_queue(manifest)
         fix_steps, safe = suggest_value(place, list(queues))
         yield Violation(place, message, fix_steps=fix_steps, safe=safe, meant=meant)
@@ -117,7 +120,9 @@ def bad_queue_name(manifest: Manifest) -> Iterator[Violation]:
     """
     queue = get_kueue_queue(manifest)
     if queue is not None and not _SUBDOMAIN.match(as_text(queue)):
-        message = f"`{as_text(queue)}` is not a valid queue name; use lower-case letters, digits, `-` and `.`"
+        message = Sentence(
+            "`{}` is not a valid queue name; use lower-case letters, digits, `-` and `.`", as_text(queue)
+        )
         yield Violation(At(manifest.labels, QUEUE_LABEL), message)
 
 
@@ -148,7 +153,7 @@ def queue_label_typo(manifest: Manifest) -> Iterator[Violation]:
             and _MISSPELLED.match(key)
             and get_kueue_queue(manifest) is None
         ):
-            message = f"Kueue does not read the label `{key}`; use `{QUEUE_LABEL}`"
+            message = Sentence("Kueue does not read the label `{}`; use `{}`", key, QUEUE_LABEL)
             yield Violation(
                 At(manifest.labels, key, is_key=True),
                 message,
@@ -180,7 +185,7 @@ def queue_label_on_pods(pod: Pod) -> Iterator[Violation]:
         fix_steps = (FixStep("remove", place),) if is_redundant else ()
         is_same = is_redundant and as_text(labels[QUEUE_LABEL]) == as_text(get_kueue_queue(manifest))
         severity = INFO if is_same else WARNING
-        yield Violation(place, f"{effect}; {remedy}", fix_steps=fix_steps, safe=False, severity=severity)
+        yield Violation(place, Sentence("{}; {}", effect, remedy), fix_steps=fix_steps, safe=False, severity=severity)
 
 
 def _describe(pod: Pod) -> tuple[str, str, bool]:
@@ -216,7 +221,7 @@ def kueue_label_as_annotation(manifest: Manifest) -> Iterator[Violation]:
     annotations = manifest.annotations
     for key in annotations:
         if key in _LABELS and key not in manifest.labels:
-            message = f"Kueue reads `{key}` only as a label; move it to the labels"
+            message = Sentence("Kueue reads `{}` only as a label; move it to the labels", key)
             fix_steps, safe = suggest_move(key, annotations, "labels", manifest.metadata)
             yield Violation(At(annotations, key, is_key=True), message, fix_steps=fix_steps, safe=safe)
 
@@ -281,7 +286,7 @@ def misread_annotation(manifest: Manifest) -> Iterator[Violation]:
         time = value_of(manifest.annotations.get(key))
         fault = find_time_fault(key, time) if isinstance(time, str) else ""
         if fault:
-            yield Violation(At(manifest.annotations, key), f"`{key}` is `{time}`, which {fault}")
+            yield Violation(At(manifest.annotations, key), Sentence("`{}` is `{}`, which {}", key, time, fault))
     for metadata in (manifest.metadata, *[pod.metadata for pod in manifest.pods]):
         for field in ("annotations", "labels"):
             entries = as_mapping(metadata[field]) if field in metadata else {}
@@ -292,21 +297,28 @@ def misread_annotation(manifest: Manifest) -> Iterator[Violation]:
                 if key in _OF_PODS or key in _RENAMED:
                     yield from _check_place(manifest, metadata, field, At(entries, key, is_key=True))
                 if key in _PRESENT and str(value_of(node)).lower() == "false":
-                    yield Violation(At(entries, key), f"`{key}` is `{value_of(node)}`, but {_PRESENT[key]}; remove it")
+                    yield Violation(
+                        At(entries, key),
+                        Sentence("`{}` is `{}`, but {}; remove it", key, value_of(node), _PRESENT[key]),
+                    )
 
 
 def _check_place(manifest: Manifest, metadata: Mapping[str, Node], field: str, place: At) -> Iterator[Violation]:
     name = str(place.key)
     if name in _RENAMED:
-        message = f"Karpenter reads `{name}` no more, and can evict the pod"
-        yield Violation(place, f"{message}; write `{_RENAMED[name]}`")
+        message = Sentence("Karpenter reads `{}` no more, and can evict the pod", name)
+        yield Violation(place, Sentence("{}; write `{}`", message, _RENAMED[name]))
     elif field == "labels":
-        yield Violation(place, f"{_OF_PODS[name]} reads `{name}` only as an annotation; move it to the annotations")
+        yield Violation(
+            place, Sentence("{} reads `{}` only as an annotation; move it to the annotations", _OF_PODS[name], name)
+        )
     elif metadata is manifest.metadata and manifest.group in _COPIES_TEMPLATE:
         templates = [as_mapping(pod.metadata.get("annotations")) for pod in manifest.pods]
         if templates and not any(name in each for each in templates):
-            message = f"{_OF_PODS[name]} reads `{name}` of pods, and they do not get the annotations of the"
-            yield Violation(place, f"{message} {manifest.kind_name}; move it to the pod template")
+            message = Sentence(
+                "{} reads `{}` of pods, and they do not get the annotations of the", _OF_PODS[name], name
+            )
+            yield Violation(place, Sentence("{} {}; move it to the pod template", message, manifest.kind_name))
 
 
 def _check(entries: Mapping[str, Node], key: str, values: _Values) -> Iterator[Violation]:
@@ -316,7 +328,7 @@ def _check(entries: Mapping[str, Node], key: str, values: _Values) -> Iterator[V
         return
     close = [known for known in values.known if known == written.strip().lower()]
     remedy = list_alternatives(f"`{known}`" for known in close or values.known)
-    message = f"`{key}` has the unknown value `{written}`; {values.otherwise}; write {remedy}"
+    message = Sentence("`{}` has the unknown value `{}`; {}; write {}", key, written, values.otherwise, remedy)
     yield Violation(At(entries, key), message)
 
 
@@ -355,22 +367,26 @@ def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
     unmanaged = explain_declared(as_text(manifest.object.get("apiVersion")), manifest.kind_name, manifest.cluster)
     conflict = explain_conflict(manifest.kind_name, manifest.cluster)
     if unmanaged is not None:
-        yield Violation(queue, f"the job is unmanaged: {'; '.join(unmanaged)}", severity=ERROR)
+        yield Violation(queue, Sentence("the job is unmanaged: {}", "; ".join(unmanaged)), severity=ERROR)
     elif conflict is not None:
-        yield Violation(queue, f"the job is never admitted: {'; '.join(conflict)}", severity=ERROR)
+        yield Violation(queue, Sentence("the job is never admitted: {}", "; ".join(conflict)), severity=ERROR)
     elif name == ("batch", "CronJob"):
         yield Violation(queue, "Kueue manages the Jobs of a CronJob; move the label to `jobTemplate`")
     elif name in _WITHOUT_KUEUE:
-        yield Violation(queue, f"Kueue does not manage {_WITHOUT_KUEUE[name]}; remove the label `{QUEUE_LABEL}`")
+        yield Violation(
+            queue, Sentence("Kueue does not manage {}; remove the label `{}`", _WITHOUT_KUEUE[name], QUEUE_LABEL)
+        )
     elif is_mpi_v1(manifest):
         yield Violation(queue, "Kueue manages MPIJob only as `kubeflow.org/v2beta1`; use that version")
     elif kind is not None and kind.platform == "tensorstack":
-        yield Violation(queue, f"Kueue does not manage {kind.name}, so `{QUEUE_LABEL}` has no effect; remove it")
+        yield Violation(
+            queue, Sentence("Kueue does not manage {}, so `{}` has no effect; remove it", kind.name, QUEUE_LABEL)
+        )
     elif kind is not None and kind.operator == "training-operator":
         declared = manifest.operator_version
         if declared and parse_version(declared) < parse_version(_SUSPENDS_SINCE):
-            message = f"training-operator {declared} cannot suspend jobs, which Kueue requires"
-            yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later")
+            message = Sentence("training-operator {} cannot suspend jobs, which Kueue requires", declared)
+            yield Violation(queue, Sentence("{}; use {} or later", message, _SUSPENDS_SINCE))
 
 
 @rule("job", WARNING, fields=("labels",))
@@ -390,8 +406,8 @@ def kueue_and_volcano_queues(manifest: Manifest) -> Iterator[Violation]:
         return
     other = get_path(manifest.run_policy, "schedulingPolicy", "queue")
     if as_text(other):
-        message = (
-            f"the job is in Volcano's queue `{as_text(other)}` and in Kueue's queue `{as_text(queue)}`; remove one"
+        message = Sentence(
+            "the job is in Volcano's queue `{}` and in Kueue's queue `{}`; remove one", as_text(other), as_text(queue)
         )
         place = find_at(manifest.run_policy, "schedulingPolicy", "queue")
         yield Violation(place, message, ((At(manifest.labels, QUEUE_LABEL), "Kueue's queue"),))
@@ -399,7 +415,9 @@ def kueue_and_volcano_queues(manifest: Manifest) -> Iterator[Violation]:
     for role in manifest.roles:
         name = role.pod.spec.get("schedulerName")
         if as_text(name) == "volcano":
-            message = f"Kueue queues the job in `{as_text(queue)}`, and Volcano then queues its pods; use only one"
+            message = Sentence(
+                "Kueue queues the job in `{}`, and Volcano then queues its pods; use only one", as_text(queue)
+            )
             related = ((At(manifest.labels, QUEUE_LABEL), "Kueue's queue"),)
             yield Violation(At(role.pod.spec, "schedulerName"), message, related)
             return
@@ -435,8 +453,11 @@ def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
             continue
         queued = [fact for fact in facts if fact.value == kind]
         more = f" ({len(queued)} queued jobs affected)" if len(queued) > 1 else ""
-        message = (
-            f"Kueue plans to remove support for {kind} in 0.20{more}; migrate to {_SUCCESSORS.get(kind, 'TrainJob')}"
+        message = Sentence(
+            "Kueue plans to remove support for {} in 0.20{}; migrate to {}",
+            kind,
+            more,
+            _SUCCESSORS.get(kind, "TrainJob"),
         )
         yield FactViolation(queued[0], message)
 
@@ -460,7 +481,9 @@ def elastic_job_unsupported(manifest: Manifest) -> Iterator[Violation]:
         return
     group = as_text(manifest.object.get("apiVersion")).partition("/")[0]
     if group == "kubeflow.org" and as_text(annotations[_ELASTIC]) == "true":
-        message = f"Kueue cannot resize {manifest.kind_name} and rejects it with `{_ELASTIC}`; remove the annotation"
+        message = Sentence(
+            "Kueue cannot resize {} and rejects it with `{}`; remove the annotation", manifest.kind_name, _ELASTIC
+        )
         yield Violation(
             At(annotations, _ELASTIC), message, fix_steps=(FixStep("remove", At(annotations, _ELASTIC), key=_ELASTIC),)
         )

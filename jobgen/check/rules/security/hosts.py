@@ -18,6 +18,7 @@ from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 
 _RISKS = {
     "hostPID": "lets the pod see and signal all processes of its node; remove it",
@@ -45,7 +46,9 @@ def host_namespaces(pod: Pod) -> Iterator[Violation]:
     set_fields = [field for field in _RISKS if value_of(pod.spec.get(field)) is True]
     for field in set_fields if set_fields and not is_node_agent(pod) else ():
         is_needed = field == "hostNetwork" and any(map(_uses_fabric, pod.manifest.pods))
-        yield Violation(At(pod.spec, field), f"`{field}` {_RISKS[field]}", severity=INFO if is_needed else None)
+        yield Violation(
+            At(pod.spec, field), Sentence("`{}` {}", field, _RISKS[field]), severity=INFO if is_needed else None
+        )
 
 
 def _uses_fabric(pod: Pod) -> bool:
@@ -88,7 +91,7 @@ def host_network_dns(pod: Pod) -> Iterator[Violation]:
     if manifest.kind_name == "MPIJob" and manifest.kind and value_of(manifest.kind.api_version) == "kubeflow.org/v1":
         return
     if as_text(pod.spec.get("dnsPolicy")) in ("", "ClusterFirst", "Default"):
-        message = f"pods on the host network cannot resolve Services; set `dnsPolicy: {_POLICY}`"
+        message = Sentence("pods on the host network cannot resolve Services; set `dnsPolicy: {}`", _POLICY)
         place, step = At(pod.spec, "dnsPolicy"), FixStep("set", At(pod.spec, "dnsPolicy"), _POLICY)
         if pod.spec.get("dnsPolicy") is None:
             place = At(pod.spec, "hostNetwork")
@@ -201,7 +204,7 @@ def runtime_socket(pod: Pod) -> Iterator[Violation]:
     for volume in pod.volumes if list_host_paths(pod) and not is_node_agent(pod) else ():
         path = as_text(get_path(volume, "hostPath", "path")) if "hostPath" in volume else ""
         if path.rpartition("/")[2] in _SOCKETS:
-            message = f"`{path}` gives the pod full control of its node; remove the volume"
+            message = Sentence("`{}` gives the pod full control of its node; remove the volume", path)
             yield Violation(At(volume["hostPath"], "path"), message)
 
 
@@ -229,7 +232,9 @@ def node_agent(pod: Pod) -> Iterator[Violation]:
         return
     root = ["hostPath: /"] if "/" in list_host_paths(pod) else []
     names = ", ".join(f"`{name}`" for name in dict.fromkeys([*(name for name, _ in means), *root]))
-    message = f"this agent controls its node ({names}); restrict who can change it, for example with a namespace"
+    message = Sentence(
+        "this agent controls its node ({}); restrict who can change it, for example with a namespace", names
+    )
     message += " of its own that has the Pod Security level `privileged`"
     yield Violation(means[0][1], message)
 

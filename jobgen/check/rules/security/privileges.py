@@ -11,6 +11,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_node
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import value_of
 from jobgen.model.place import At, find_at, identify
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def privileged_container(container: Container) -> Iterator[Violation]:
     """
     place = find_at(container.data, "securityContext", "privileged")
     if place is not None and value_of(place.node) is True and not is_node_agent(container.pod):
-        message = f"privileged container `{container.name}` has full control of its node"
-        yield Violation(place, f"{message}; {_describe_remedy(container)}")
+        message = Sentence("privileged container `{}` has full control of its node", container.name)
+        yield Violation(place, Sentence("{}; {}", message, _describe_remedy(container)))
 
 
 def _describe_remedy(container: Container) -> str:
@@ -79,7 +80,7 @@ def forbidden_root_user(manifest: Manifest) -> Iterator[Violation]:
                 )
                 advice = "write another user, such as `1000`, or remove `runAsNonRoot`"
                 related = ((At(demand, "runAsNonRoot"), "root is forbidden here"),) if demand is not user else ()
-                yield Violation(At(user, "runAsUser"), f"{message}; {advice}", related)
+                yield Violation(At(user, "runAsUser"), Sentence("{}; {}", message, advice), related)
 
 
 # With a network namespace of its own, a container manages that namespace and nothing of the node.
@@ -112,7 +113,9 @@ def dangerous_capability(container: Container) -> Iterator[Violation]:
         if as_text(node).removeprefix("CAP_") == "SYS_RAWIO" and any("habana.ai/" in key for key in container.devices):
             continue
         if as_text(node) in names:
-            message = f"capability `{as_text(node)}` gives container `{container.name}` control of its node; remove it"
+            message = Sentence(
+                "capability `{}` gives container `{}` control of its node; remove it", as_text(node), container.name
+            )
             yield Violation(At(added, index), message)
 
 
@@ -174,8 +177,11 @@ def _check_runtime(manifest: Manifest, level: Level, state: ClusterState) -> Ite
     ]
     if breaches:
         more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
-        message = (
-            f"the pods of runtime `{name}` are refused{more}: {_format_message(breaches[0], level, manifest.namespace)}"
+        message = Sentence(
+            "the pods of runtime `{}` are refused{}: {}",
+            name,
+            more,
+            _format_message(breaches[0], level, manifest.namespace),
         )
         related = ((breaches[0].node, f"in runtime `{name}`"),)
         yield Violation(get_path(manifest.spec, "runtimeRef", "name"), message, related, _SEVERITIES[level.mode])
@@ -210,4 +216,6 @@ def pod_security_label_typo(manifest: Manifest) -> Iterator[Violation]:
     for key in keys:
         if key not in LABELS:
             hint = did_you_mean(key, list(LABELS)) or "; the modes are `enforce`, `warn` and `audit`"
-            yield Violation(At(manifest.labels, key, is_key=True), f"`{key}` is not a Pod Security label{hint}")
+            yield Violation(
+                At(manifest.labels, key, is_key=True), Sentence("`{}` is not a Pod Security label{}", key, hint)
+            )

@@ -14,6 +14,7 @@ from jobgen.k8s.secrets_in_text import (
 )
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 
 @rule("container", ERROR, fields=("env", "args", "command"))
@@ -42,21 +43,25 @@ def plain_secret(container: Container) -> Iterator[Violation]:
 
 def _check_variable(name: str, value: str, place: At) -> Iterator[Violation]:
     if find_token(value) or is_secret_value(name, value):
-        message = f"`{name}` contains a secret; revoke it, and read the new one from a Secret with `secretKeyRef`"
+        message = Sentence(
+            "`{}` contains a secret; revoke it, and read the new one from a Secret with `secretKeyRef`", name
+        )
         yield Violation(place, message)
     elif looks_like_secret(name, value):
-        message = f"`{name}` appears to contain a secret; read it from a Secret with `secretKeyRef`"
+        message = Sentence("`{}` appears to contain a secret; read it from a Secret with `secretKeyRef`", name)
         yield Violation(place, message, severity=WARNING)
 
 
 def _check_argument(text: str, place: At) -> Iterator[Violation]:
     if find_token(text):
-        message = "the command line contains a secret; revoke it and pass it as a variable from a Secret"
+        message = Sentence("the command line contains a secret; revoke it and pass it as a variable from a Secret")
         yield Violation(place, message)
         return
     for name, value in find_assignments(text):
         if looks_like_secret(name, value):
-            message = f"`{name}` on the command line appears to contain a secret; pass it as a variable from a Secret"
+            message = Sentence(
+                "`{}` on the command line appears to contain a secret; pass it as a variable from a Secret", name
+            )
             yield Violation(place, message, severity=WARNING)
             return
 
@@ -84,6 +89,8 @@ def install_at_start(container: Container) -> Iterator[Violation]:
         if found:
             is_script = "|" in found[0]
             subject = "a downloaded script" if is_script else f"`{found[0]}`"
-            message = f"{subject} runs at every pod start and can install other versions; install it in the image"
+            message = Sentence(
+                "{} runs at every pod start and can install other versions; install it in the image", subject
+            )
             yield Violation(container.word_place(index), message)
             return

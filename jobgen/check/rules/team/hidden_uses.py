@@ -18,6 +18,7 @@ from jobgen.k8s.team_uses import (
     VISIBLE_DEVICES,
 )
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 _ADVICE = "request them in `resources`, and remove it"
 
@@ -43,17 +44,23 @@ def foreign_traffic(manifest: Manifest) -> Iterator[Violation]:
             continue
         owner = team.find_owner(NAMESPACES, use.value)
         if use.qualifier == "externalIPs":
-            message = f"`externalIPs` take the traffic for `{use.value}` in the whole cluster; remove it"
+            message = Sentence("`externalIPs` take the traffic for `{}` in the whole cluster; remove it", use.value)
         elif use.qualifier == EXTERNAL_NAME:
             # Services of the platform team have names like this in each namespace.
             if not owner or owner == team.team or team.allows(NAMESPACES, use.value):
                 continue
-            message = f"`externalName` leads to namespace `{use.value}` of team `{owner}`; use a Service of your own"
+            message = Sentence(
+                "`externalName` leads to namespace `{}` of team `{}`; use a Service of your own", use.value, owner
+            )
         elif use.value == "*" and reaches_others(team):
-            message = f"host `{use.qualifier}` matches the Services of all teams; write the host of one Service"
+            message = Sentence(
+                "host `{}` matches the Services of all teams; write the host of one Service", use.qualifier
+            )
         elif owner or (".svc" in use.qualifier and use.value != "*" and not team.allows(NAMESPACES, use.value)):
             whose = f"of team `{owner}`" if owner else f"that team `{team.team}` cannot use"
-            message = f"host `{use.qualifier}` is in namespace `{use.value}` {whose}; use a host of your own"
+            message = Sentence(
+                "host `{}` is in namespace `{}` {}; use a host of your own", use.qualifier, use.value, whose
+            )
         else:
             continue
         yield Violation(use.place, message, evidence=(use.value,))
@@ -77,16 +84,18 @@ def unrequested_devices(manifest: Manifest) -> Iterator[Violation]:
         return
     for use in manifest.uses:
         if use.what == DEVICES:
-            message = f"`{use.qualifier}` gives the pod devices that it does not request"
-            yield Violation(use.place, f"{message}; {_ADVICE}", evidence=(use.qualifier, use.value))
+            message = Sentence("`{}` gives the pod devices that it does not request", use.qualifier)
+            yield Violation(use.place, Sentence("{}; {}", message, _ADVICE), evidence=(use.qualifier, use.value))
     for container in (each for pod in manifest.pods for each in pod.all_containers if each.data.get("envFrom")):
         for source in as_list(container.data["envFrom"]) if not container.own_devices else ():
             reference, prefix = as_mapping(get_path(source, "configMapRef")), as_text(as_mapping(source).get("prefix"))
             data = manifest.find_config(manifest.namespace, as_text(reference.get("name"))) if reference else None
             for key, value in as_mapping(data).items():
                 if f"{prefix}{key}" in VISIBLE_DEVICES and as_text(value) not in NO_DEVICES:
-                    message = f"`{prefix}{key}` of this ConfigMap gives the pod devices that it does not request"
-                    yield Violation(At(reference, "name"), f"{message}; {_ADVICE}")
+                    message = Sentence(
+                        "`{}{}` of this ConfigMap gives the pod devices that it does not request", prefix, key
+                    )
+                    yield Violation(At(reference, "name"), Sentence("{}; {}", message, _ADVICE))
 
 
 @rule("manifest", ERROR)
@@ -108,14 +117,20 @@ def team_untracked_object(manifest: Manifest) -> Iterator[Violation]:
         return
     for use in manifest.uses:
         if use.what == TRACKING:
-            message = f"`{use.qualifier}` is set by Argo CD, so team `{team.team}` cannot set it; remove it"
+            message = Sentence(
+                "`{}` is set by Argo CD, so team `{}` cannot set it; remove it", use.qualifier, team.team
+            )
             yield Violation(use.place, message, evidence=(use.value,))
         elif use.what == FINALIZERS:
-            message = f"finalizer `{use.value}` keeps an object that is not pruned when it is deleted from Git"
-            yield Violation(use.place, f"{message}; remove the finalizer", evidence=(use.value,))
+            message = Sentence(
+                "finalizer `{}` keeps an object that is not pruned when it is deleted from Git", use.value
+            )
+            yield Violation(use.place, Sentence("{}; remove the finalizer", message), evidence=(use.value,))
         elif use.what == KEPT and (manifest.group, manifest.kind_name) in _ENDLESS and _has_accelerators(manifest):
-            message = f"`{use.value}` keeps the accelerators of this {manifest.kind_name} when it is deleted from Git"
-            yield Violation(use.place, f"{message}; remove it", evidence=(use.qualifier,))
+            message = Sentence(
+                "`{}` keeps the accelerators of this {} when it is deleted from Git", use.value, manifest.kind_name
+            )
+            yield Violation(use.place, Sentence("{}; remove it", message), evidence=(use.qualifier,))
 
 
 _ENDLESS = frozenset(

@@ -38,6 +38,7 @@ from jobgen.k8s.team_uses import (
 )
 from jobgen.model.place import At, Place, find_at, identify
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.teams import count_units
 
@@ -63,12 +64,12 @@ def foreign_namespace(manifest: Manifest) -> Iterator[Violation]:
     if team is not None and reaches_others(team):
         for use in manifest.uses:
             if use.what == SELECTED_NAMESPACES:
-                message = f"`{use.value}` selects namespaces of other teams; name the namespaces instead"
+                message = Sentence("`{}` selects namespaces of other teams; name the namespaces instead", use.value)
                 yield Violation(use.place, message, evidence=(use.value,))
     if team is None or NAMESPACES not in team.allowed or manifest.kind_name in CLUSTER_SCOPED:
         return
     if not manifest.namespace:
-        message = f"the object has no namespace; {advise(team, NAMESPACES)}"
+        message = Sentence("the object has no namespace; {}", advise(team, NAMESPACES))
         yield Violation(find_at(manifest.metadata, "name") or manifest.object, message)
 
 
@@ -90,7 +91,9 @@ def foreign_priority_class(manifest: Manifest) -> Iterator[Violation]:
         return
     for use in manifest.uses:
         if use.what == PRIORITY_NUMBERS:
-            message = f"`priority: {use.value}` is not allowed without a priority class; {advise(team, PRIORITIES)}"
+            message = Sentence(
+                "`priority: {}` is not allowed without a priority class; {}", use.value, advise(team, PRIORITIES)
+            )
             yield Violation(use.place, message, evidence=(use.value,))
 
 
@@ -142,7 +145,7 @@ def foreign_team_label(manifest: Manifest) -> Iterator[Violation]:
     for use in manifest.uses:
         owner = team.find_labeled(use.qualifier, use.value) if use.what == LABELS else ""
         if owner:
-            message = f"the label names team `{owner}`, but team `{team.team}` owns the file; remove it"
+            message = Sentence("the label names team `{}`, but team `{}` owns the file; remove it", owner, team.team)
             yield Violation(use.place, message, evidence=(use.value,))
 
 
@@ -198,8 +201,8 @@ def kind_not_allowed(manifest: Manifest) -> Iterator[Violation]:
 
     for use in manifest.uses:
         if use.what == UNREAD:
-            message = f"team `{team.team}` cannot create objects that are known only at run time"
-            yield Violation(use.place, f"{message}; write the object in `manifest`", evidence=(use.value,))
+            message = Sentence("team `{}` cannot create objects that are known only at run time", team.team)
+            yield Violation(use.place, Sentence("{}; write the object in `manifest`", message), evidence=(use.value,))
         refusal = explain_refusal(team, use.qualifier, use.value) if use.what == KINDS else ""
         if refusal:
             hint = f"; {advise(team, KINDS)}" if KINDS in team.allowed and "; " not in refusal else ""
@@ -209,9 +212,9 @@ def kind_not_allowed(manifest: Manifest) -> Iterator[Violation]:
         from jobgen.check.created_pods import find_created_pods
 
         for place, reason in find_created_pods(manifest).refused:
-            message = f"jobgen cannot count the pods for the budget of team `{team.team}`: {reason}"
+            message = Sentence("jobgen cannot count the pods for the budget of team `{}`: {}", team.team, reason)
             advice = "write what `pods` of the team's file names"
-            yield Violation(place if place is not None else manifest.object, f"{message}; {advice}")
+            yield Violation(place if place is not None else manifest.object, Sentence("{}; {}", message, advice))
 
 
 @rule("job", ERROR)
@@ -228,7 +231,9 @@ def platform_not_allowed(manifest: Manifest) -> Iterator[Violation]:
     team, kind = manifest.team, manifest.kind
     if team is None or kind is None or team.allows("platforms", kind.platform):
         return
-    message = f"platform `{kind.platform}` is not allowed for team `{team.team}`; {advise(team, 'platforms')}"
+    message = Sentence(
+        "platform `{}` is not allowed for team `{}`; {}", kind.platform, team.team, advise(team, "platforms")
+    )
     yield Violation(At(manifest.object, "kind"), message, evidence=(kind.platform,))
 
 
@@ -305,10 +310,10 @@ def team_budget_exceeded(
             what = f"{'has' if name == 'jobs' else 'requests'} {count_units(total, name)}"
             if largest.advice:
                 what = f"can request any number of {count_units(total, name).partition(' ')[2]}"
-            advice = "suspend, shrink or remove some of its jobs"
+            advice = Sentence("suspend, shrink or remove some of its jobs")
             if largest.advice:
-                advice = f"nothing limits `{largest.job}`: {largest.advice}"
-            message = f"team `{team}` {what}, above its budget of {limit}; {advice}"
+                advice = Sentence("nothing limits `{}`: {}", largest.job, largest.advice)
+            message = Sentence("team `{}` {}, above its budget of {}; {}", team, what, limit, advice)
             yield FactViolation(at, message, related, evidence=(team, name), is_amount=True)
 
 
@@ -339,9 +344,9 @@ def team_cloud_identity(manifest: Manifest) -> Iterator[Violation]:
         return
     for use in manifest.uses:
         if use.what == IDENTITIES:
-            message = f"team `{team.team}` cannot choose the cloud identity `{use.value}`"
+            message = Sentence("team `{}` cannot choose the cloud identity `{}`", team.team, use.value)
             advice = "let a folder of the platform team have the ServiceAccount"
-            yield Violation(use.place, f"{message}; {advice}", evidence=(use.qualifier, use.value))
+            yield Violation(use.place, Sentence("{}; {}", message, advice), evidence=(use.qualifier, use.value))
 
 
 @rule("manifest", ERROR)
@@ -360,8 +365,8 @@ def team_node_name(manifest: Manifest) -> Iterator[Violation]:
         return
     for use in manifest.uses:
         if use.what == NODES:
-            message = f"`nodeName: {use.value}` skips the scheduler, which limits team `{team.team}`"
-            yield Violation(use.place, f"{message}; use a `nodeSelector`", evidence=(use.value,))
+            message = Sentence("`nodeName: {}` skips the scheduler, which limits team `{}`", use.value, team.team)
+            yield Violation(use.place, Sentence("{}; use a `nodeSelector`", message), evidence=(use.value,))
 
 
 @rule("manifest", WARNING)
@@ -388,7 +393,9 @@ def uncounted_accelerators(manifest: Manifest) -> Iterator[Violation]:
     created = find_created_pods(manifest)
     unknown = {(identify(place), what): (place, what) for place, what in created.unknown}
     for place, what in unknown.values():
-        message = f"accelerators that do not count for the budget of team `{team.team}`: {what}; write the number"
+        message = Sentence(
+            "accelerators that do not count for the budget of team `{}`: {}; write the number", team.team, what
+        )
         yield Violation((find_at(manifest.metadata, "name") or manifest.object) if place is None else place, message)
     limited = frozenset(each.resource for each in team.budget.devices)
     seen: set[str] = set()
@@ -396,7 +403,9 @@ def uncounted_accelerators(manifest: Manifest) -> Iterator[Violation]:
         for what, place, reason in _find_uncounted(pod, limited) if count else ():
             if what not in seen:
                 seen.add(what)
-                yield Violation(place, f"{reason}, so it does not count for the budget of team `{team.team}`")
+                yield Violation(
+                    place, Sentence("{}, so it does not count for the budget of team `{}`", reason, team.team)
+                )
 
 
 def _find_uncounted(pod: Pod, limited: Container[str]) -> Iterator[tuple[str, Place, str]]:
@@ -440,11 +449,11 @@ def unqueued_accelerators(manifest: Manifest) -> Iterator[Violation]:
     for owner, pods in find_accelerated_pods(manifest):
         of_others = next((use for use in owner.uses if use.what == OWNERS), None)
         if of_others is not None:
-            message = f"`{of_others.qualifier}` makes Kueue charge no quota for the object; remove it"
+            message = Sentence("`{}` makes Kueue charge no quota for the object; remove it", of_others.qualifier)
             yield Violation(of_others.place, message, evidence=(of_others.qualifier,))
             return
         advice, cause = advise_queue(owner, pods)
         if advice:
-            message = f"the pods request accelerators without a queue; {advice}; {advise(team, QUEUES)}"
+            message = Sentence("the pods request accelerators without a queue; {}; {}", advice, advise(team, QUEUES))
             yield Violation(find_at(manifest.metadata, "name") or manifest.object, message, cause=cause)
             return

@@ -7,6 +7,7 @@ from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.placeholders import find_placeholders, may_be_unfilled
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 # Text for people and programs, in which `<name>` may be meant as it is written.
 _FREE_TEXT = frozenset(
@@ -51,7 +52,7 @@ def unfilled_placeholder(manifest: Manifest) -> Iterator[Violation]:
         elif not is_own_name and (token := _find_token(as_text(node))):
             if token in _OF_CHE and manifest.group == "org.eclipse.che":
                 continue
-            yield Violation(place, f"`{token}` is a placeholder; fill it in", severity=WARNING)
+            yield Violation(place, Sentence("`{}` is a placeholder; fill it in", token), severity=WARNING)
 
 
 def _find_token(text: str) -> str:

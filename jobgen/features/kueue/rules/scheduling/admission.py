@@ -14,6 +14,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, location_of, untraced
 from jobgen.model.finding import Problem
 from jobgen.model.place import At, find_at
+from jobgen.model.sentence import Sentence
 
 if TYPE_CHECKING:
     from jobgen.features.kueue.queue_state import QueueState
@@ -53,7 +54,7 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
         return
     if obstacle.code in ("namespace", "queue") and (fault := find_queue_fault(manifest.object, queues)):
         # All jobs of the queue have this finding, which is shown once.
-        message = f"the job is never admitted: {fault.message}; {fault.change}"
+        message = Sentence("the job is never admitted: {}; {}", fault.message, fault.change)
         severity, related, finish = None if fault.is_certain else WARNING, fault.related, None
         if fault.is_of_namespace:
             compared = (find_at(manifest.metadata, "namespace"), manifest.name_place)
@@ -61,7 +62,7 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
         yield Violation(place, message, related, severity, at=fault.at, finish=finish)
         return
     is_unmanaged = obstacle.code == "unmanaged"
-    message = f"the job is {'unmanaged' if is_unmanaged else 'never admitted'}: {obstacle.message}"
+    message = Sentence("the job is {}: {}", "unmanaged" if is_unmanaged else "never admitted", obstacle.message)
     blame = partial(_blame, len(others)) if obstacle.code in ("quota", "resource") else None
     related = (*others, *find_cause(obstacle, queues.find_cluster_queue(plain), queues))
     # A job of an existing RayCluster uses the quota of that.
@@ -144,7 +145,7 @@ def _check_taints(manifest: Manifest, flavors: list[Mapping[str, Node]], queues:
             taints = [taint for taint in kept if taint is not None]
             if taints:
                 shown = f"{taints[0].get('key', '')}={taints[0].get('value') or ''}:{taints[0].get('effect', '')}"
-                message = f"topology `{topology}` has no level `{_HOST}`, so Kueue counts {len(taints)}"
+                message = Sentence("topology `{}` has no level `{}`, so Kueue counts {}", topology, _HOST, len(taints))
                 message += f" {'node' if len(taints) == 1 else 'nodes'} with the taint `{shown}`, which the pods do not"
                 message += " tolerate, as free, and pods sent there stay Pending; add the level, and a toleration"
                 related = ((levels[-1], "the lowest level"),)
@@ -180,10 +181,12 @@ def _check_labels(
         for key, node in as_mapping(get_path(several[0], "spec", "nodeLabels")).items():
             value, other = chosen.setdefault(str(key), (as_text(node), name))
             if value != as_text(node):
-                message = f"flavors `{other}` and `{name}` of the queue set the node label `{key}` to `{value}` and"
+                message = Sentence(
+                    "flavors `{}` and `{}` of the queue set the node label `{}` to `{}` and", other, name, key, value
+                )
                 message += f" `{as_text(node)}`, and pods get only one of them, so they cannot run on both"
                 related = ((node, f"flavor `{name}`"),)
-                yield Violation(_find_label(manifest), f"{message}; use equal labels", related, evidence=())
+                yield Violation(_find_label(manifest), Sentence("{}; use equal labels", message), related, evidence=())
                 return
 
 
@@ -202,9 +205,11 @@ def _check_manager(manifest: Manifest, queue: Mapping[str, Node], queues: QueueS
         and MULTIKUEUE not in controllers
         and "" not in controllers
     ):
-        message = f"`managedBy` is `{MULTIKUEUE}`, but the queue has no admission check of MultiKueue, so no controller"
+        message = Sentence(
+            "`managedBy` is `{}`, but the queue has no admission check of MultiKueue, so no controller", MULTIKUEUE
+        )
         yield Violation(
-            place, f"{message} runs the job after its admission; remove `managedBy`", evidence=(MULTIKUEUE,)
+            place, Sentence("{} runs the job after its admission; remove `managedBy`", message), evidence=(MULTIKUEUE,)
         )
 
 
@@ -242,11 +247,11 @@ def uncounted_claim(manifest: Manifest, queues: QueueState) -> Iterator[Violatio
             continue
         seen.add(claim.key)
         version = ".".join(map(str, configuration.version))
-        message = (
-            f"Kueue {version} does not count the devices of the claim `{claim.key[1]}`, so the job uses them without"
+        message = Sentence(
+            "Kueue {} does not count the devices of the claim `{}`, so the job uses them without", version, claim.key[1]
         )
         change = "update Kueue to 0.18 or later, and declare `deviceClassMappings` for the device class"
-        yield Violation(claim.place, f"{message} quota; {change}", evidence=(claim.key[1],))
+        yield Violation(claim.place, Sentence("{} quota; {}", message, change), evidence=(claim.key[1],))
 
 
 def _check_counted(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
@@ -260,6 +265,8 @@ def _check_counted(manifest: Manifest, queues: QueueState) -> Iterator[Violation
         spec, namespace = untraced(dict(pod.spec)), find_namespace(untraced(dict(manifest.object)))
         reason = charge_claims(spec, namespace, facts) if claims else {}
         if isinstance(reason, str):
-            message = f"the job is never admitted: {reason}; declare `deviceClassMappings` of Kueue in `cluster.kueue`"
-            yield Violation(claims[0].place, f"{message}, or change the claim", evidence=())
+            message = Sentence(
+                "the job is never admitted: {}; declare `deviceClassMappings` of Kueue in `cluster.kueue`", reason
+            )
+            yield Violation(claims[0].place, Sentence("{}, or change the claim", message), evidence=())
             return

@@ -9,6 +9,7 @@ from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ def cohort_cycle(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
             continue
         others = [(name, queues.objects["Cohort", "", name]) for name in cycle[1:]]
         chain = " is below ".join(f"`{name}`" for name in (*cycle, cycle[0]))
-        message = f"the parents of the cohorts form a cycle: {chain}; Kueue admits nothing below it"
+        message = Sentence("the parents of the cohorts form a cycle: {}; Kueue admits nothing below it", chain)
         related = tuple((find_parent(other), f"parent of cohort `{name}`") for name, other in others)
-        yield Violation(find_parent(manifest.object), f"{message}; remove one `parentName`", related)
+        yield Violation(find_parent(manifest.object), Sentence("{}; remove one `parentName`", message), related)
 
 
 @rule("queue", WARNING, kinds=("ClusterQueue", "Cohort"))
@@ -63,8 +64,8 @@ def unknown_cohort(manifest: Manifest, queues: QueueState) -> Iterator[Violation
     hint = did_you_mean(name, others)
     if name in declared or queues.cohorts[name] > 1 or not (hint or declared - {manifest.name}):
         return
-    message = f"there is no Cohort `{name}`, and nothing else is in it"
-    yield Violation(place, f"{message}{hint or '; add the Cohort, or use another'}")
+    message = Sentence("there is no Cohort `{}`, and nothing else is in it", name)
+    yield Violation(place, Sentence("{}{}", message, hint or "; add the Cohort, or use another"))
 
 
 @rule("queue", WARNING, kinds=("LocalQueue",))
@@ -84,7 +85,8 @@ def unknown_cluster_queue(manifest: Manifest, queues: QueueState) -> Iterator[Vi
     meant = queues.misspelled_queues.get(as_text(node))
     if meant:
         yield Violation(
-            At(manifest.spec, "clusterQueue"), f"there is no ClusterQueue `{as_text(node)}`; did you mean `{meant}`?"
+            At(manifest.spec, "clusterQueue"),
+            Sentence("there is no ClusterQueue `{}`; did you mean `{}`?", as_text(node), meant),
         )
 
 

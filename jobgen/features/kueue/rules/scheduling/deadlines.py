@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
+from jobgen.model.sentence import Sentence
 from jobgen.model.times import (
     DEADLINE_ANNOTATION,
     EXPECTED_ANNOTATION,
@@ -61,15 +62,15 @@ def missed_deadline(
         change = "move the deadline, or write `run.state: done` if it has ended"
         if row is not None and row.miss is not None and row.state != "never":
             severity = ERROR if row.miss.severity is ERROR and timeline and timeline.is_captured else WARNING
-            yield FactViolation(fact, f"{row.miss.message}; {change}", (), severity)
+            yield FactViolation(fact, Sentence("{}; {}", row.miss.message, change), (), severity)
         elif (
             row is None
             and isinstance(expected, Expected)
             and deadline is not None
             and begin + expected.least > deadline
         ):
-            message = f"its deadline is `{show_moment(deadline)}`, but even if it starts at once it ends at"
-            yield FactViolation(fact, f"{message} `{show_moment(begin + expected.least)}`; {change}")
+            message = Sentence("its deadline is `{}`, but even if it starts at once it ends at", show_moment(deadline))
+            yield FactViolation(fact, Sentence("{} `{}`; {}", message, show_moment(begin + expected.least), change))
 
 
 def _simulate(project: ProjectConfig, cluster: Cluster, environment: str, begin: int) -> Timeline | None:

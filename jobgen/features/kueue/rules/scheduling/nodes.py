@@ -13,6 +13,7 @@ from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node, untraced
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -41,18 +42,24 @@ def flavor_without_nodes(manifest: Manifest, queues: QueueState) -> Iterator[Vio
         values = sorted({each[key] for each in nodes if key in each})
         if not values:
             hint = did_you_mean(key, sorted({name for each in nodes for name in each}))
-            message = f"no node has the label `{key}` of the flavor, so pods that Kueue admits to it stay pending"
-            yield Violation(At(labels, key, is_key=True), f"{message}{hint or '; correct the label, or add nodes'}")
+            message = Sentence(
+                "no node has the label `{}` of the flavor, so pods that Kueue admits to it stay pending", key
+            )
+            yield Violation(
+                At(labels, key, is_key=True), Sentence("{}{}", message, hint or "; correct the label, or add nodes")
+            )
             return
         if value not in values:
             shown = ", ".join(f"`{each}`" for each in values[:5])
-            message = (
-                f"no node has the label `{key}: {value}` of the flavor, so pods that Kueue admits to it stay pending"
+            message = Sentence(
+                "no node has the label `{}: {}` of the flavor, so pods that Kueue admits to it stay pending", key, value
             )
-            yield Violation(At(labels, key), f"{message}; nodes have {shown}")
+            yield Violation(At(labels, key), Sentence("{}; nodes have {}", message, shown))
             return
-    message = "no node has all `nodeLabels` of the flavor, so pods that Kueue admits to it stay pending"
-    yield Violation(At(manifest.spec, "nodeLabels", is_key=True), f"{message}; correct the labels, or add nodes")
+    message = Sentence("no node has all `nodeLabels` of the flavor, so pods that Kueue admits to it stay pending")
+    yield Violation(
+        At(manifest.spec, "nodeLabels", is_key=True), Sentence("{}; correct the labels, or add nodes", message)
+    )
 
 
 @rule("queue", WARNING)
@@ -92,15 +99,19 @@ def _find_excess(pod: Pod, queues: QueueState) -> Violation | None:
             if not is_device(str(name)) or not most:
                 continue
             if wanted > most:
-                message = f"{wanted // 1000} `{name}` in one pod, but the largest node has {most // 1000}"
-                return Violation(place, f"{message}; request at most {most // 1000}, and use more pods")
+                message = Sentence(
+                    "{} `{}` in one pod, but the largest node has {}", wanted // 1000, name, most // 1000
+                )
+                return Violation(place, Sentence("{}; request at most {}, and use more pods", message, most // 1000))
             if container.init and not container.is_sidecar:
                 continue
             total[str(name)] = total.get(str(name), 0) + wanted
             if total[str(name)] > most:
-                message = f"the containers of the pod request {total[str(name)] // 1000} `{name}` together, but the"
+                message = Sentence(
+                    "the containers of the pod request {} `{}` together, but the", total[str(name)] // 1000, name
+                )
                 message += f" largest node has {most // 1000}; containers cannot share a GPU by requesting one each"
-                return Violation(place, f"{message}: request it in one container")
+                return Violation(place, Sentence("{}: request it in one container", message))
     return None
 
 
@@ -117,8 +128,10 @@ def _find_mismatch(pod: Pod, queues: QueueState) -> Violation | None:
         kept = [node for node in nodes if as_text(get_path(node, "metadata", "labels", str(key))) == as_text(value)]
         if nodes and not kept:
             what = " and ".join(f"{count} `{name}`" for name, count in devices.items())
-            message = f"no known node with {what} has the label `{key}: {as_text(value)}`, so the pod stays `Pending`"
-            return Violation(At(selector, key), f"{message}; correct the label, or add such nodes")
+            message = Sentence(
+                "no known node with {} has the label `{}: {}`, so the pod stays `Pending`", what, key, as_text(value)
+            )
+            return Violation(At(selector, key), Sentence("{}; correct the label, or add such nodes", message))
         nodes = kept
     tolerations = [dict(as_mapping(untraced(each))) for each in as_list(pod.spec.get("tolerations"))]
     taints: list[Mapping[str, Any]] = []
@@ -131,10 +144,12 @@ def _find_mismatch(pod: Pod, queues: QueueState) -> Violation | None:
         return None
     taint = taints[0]
     shown = f"{as_text(taint.get('key'))}={as_text(taint.get('value'))}:{as_text(taint.get('effect'))}"
-    message = f"all known nodes with enough devices have the taint `{shown}`, which the pod does not tolerate"
+    message = Sentence(
+        "all known nodes with enough devices have the taint `{}`, which the pod does not tolerate", shown
+    )
     main = pod.main_container
     place = find_at(pod.spec, "tolerations", is_key=True) or (main.device_place if main else None)
-    return Violation(place or find_at(pod.template, "spec", is_key=True), f"{message}; add a toleration")
+    return Violation(place or find_at(pod.template, "spec", is_key=True), Sentence("{}; add a toleration", message))
 
 
 @rule("queue", WARNING, kinds=("Deployment",))
@@ -167,11 +182,13 @@ def stuck_rollout(manifest: Manifest, queues: QueueState) -> Iterator[Violation]
         if replicas <= room < replicas + 1 and main is not None:
             shown = "its pod takes" if replicas == 1 else f"its {replicas} pods take"
             what = " and ".join(f"`{name}`" for name in devices)
-            message = (
-                f"{shown} all {what} of the known nodes, so the new pod of an update stays `Pending` and the old one"
+            message = Sentence(
+                "{} all {} of the known nodes, so the new pod of an update stays `Pending` and the old one", shown, what
             )
             place = find_at(manifest.spec, "strategy", is_key=True) or main.device_place
-            yield Violation(place, f"{message} is never stopped; use `strategy: {{type: Recreate}}`, or `maxSurge: 0`")
+            yield Violation(
+                place, Sentence("{} is never stopped; use `strategy: {{type: Recreate}}`, or `maxSurge: 0`", message)
+            )
 
 
 _DEFAULT_SHARE = "25%"

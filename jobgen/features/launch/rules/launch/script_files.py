@@ -6,6 +6,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.place import At
+from jobgen.model.sentence import Sentence
 
 
 @rule("manifest", WARNING, kinds=("ConfigMap",))
@@ -32,4 +33,4 @@ def broken_script(manifest: Manifest) -> Iterator[Violation]:
 
             for line, message, inside in find_file_mistakes(name, as_text(node)):
                 place = At(data, key)
-                yield Violation(place, f"in line {line} of `{name}`, {message}", at=place, inside=inside)
+                yield Violation(place, Sentence("in line {} of `{}`, {}", line, name, message), at=place, inside=inside)

@@ -5,6 +5,7 @@ from functools import partial
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Container
+from jobgen.model.sentence import Sentence
 
 
 @rule("container", ERROR, fields=("command", "args"))
@@ -43,7 +44,7 @@ def script_syntax(container: Container) -> Iterator[Violation]:
         found = find_code_fault(container)
         if found is not None:
             place, (fault, where) = found
-            yield Violation(place, f"in line {where.line} of the code, {fault}", at=place, inside=where)
+            yield Violation(place, Sentence("in line {} of the code, {}", where.line, fault), at=place, inside=where)
     if "sh" not in text:
         return
     # Few containers have scripts.
@@ -56,7 +57,7 @@ def script_syntax(container: Container) -> Iterator[Violation]:
         at, inside = (None, None) if script.path else (script.item, find_line(script.text, mistake.line))
         is_finished = not (script.in_spec[0] or script.is_comment or script.path or mistake.fault)
         finish = None if is_finished else partial(finish_mistake, script, mistake)
-        message = f"{script.name_line(mistake.line)}{mistake.message}"
+        message = Sentence("{}{}", script.name_line(mistake.line), mistake.message)
         yield Violation(script.item, message, related, severity, at=at, inside=inside, finish=finish)
 
 
