@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 from command import run_jobgen
-from helm_charts import below, count_helm, needs_helm, read_calls, write_app, write_files
+from helm_charts import CHART, below, count_helm, needs_helm, read_calls, write_app, write_files
 
 from jobgen.engine import workers
 from jobgen.engine.shared_results import SharedResults
@@ -33,6 +34,22 @@ def test_no_process_renders_a_chart_again_that_another_one_has_rendered(
 
     assert b"8 infos in 16 files; 32 objects checked" in done.stderr
     assert sorted(call.split()[1] for call in read_calls(programs)) == names
+
+
+@needs_helm
+@needs_fork
+def test_charts_that_are_equal_are_rendered_once(tmp_path: Path) -> None:
+    """What helm prints depends on nothing else: copies of a chart in many folders cost one start."""
+    programs = tmp_path / "bin"
+    files = {path: text for name in ("a", "b", "c") for path, text in below(name, CHART).items()}
+    root = write_files(tmp_path / "charts", files)
+    path = count_helm(programs)
+
+    done = run_jobgen(root, "lint", "--no-cache", "--format", "json", env={**os.environ, "PATH": path})
+    found = [each["file"] for each in json.loads(done.stdout)["findings"]]
+
+    assert [len([file for file in found if file.startswith(name)]) for name in "abc"] == [4, 4, 4]
+    assert len(read_calls(programs)) == 1
 
 
 @needs_fork

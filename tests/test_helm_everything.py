@@ -176,7 +176,8 @@ def test_what_templates_read_is_judged_as_they_write_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("port", [80, 80001], ids=["no findings", "findings"])
 def test_helm_is_started_once_for_each_chart_with_findings_or_without(tmp_path: Path, port: int) -> None:
-    charts = [below(f"c{at}", {**GOOD, "values.yaml": f"port: {port}\n"}) for at in range(12)]
+    named = [{**GOOD, "Chart.yaml": METADATA.replace("web", f"c{at}")} for at in range(12)]
+    charts = [below(f"c{at}", {**each, "values.yaml": f"port: {port}\n"}) for at, each in enumerate(named)]
     path = count_helm(tmp_path / "bin")
     root = write_files(tmp_path / "repository", {name: text for each in charts for name, text in each.items()})
     run(root, "lint", "--no-cache", path=path)
