@@ -221,3 +221,53 @@ def test_a_group_of_workers_with_swapped_letters_is_a_warning(tmp_path):
     assert (found["rule"], found["severity"], found["line"]) == ("unknown-role", "warning", 10)
 
     assert lint_files(tmp_path, {**prod, "jobs/a.yaml": RAY.replace("wroker", "trainer")}) == []
+
+
+QUOTED = {"--name='bert'": "--name=bert", '"--title=\\"My run\\""': "--title=My run"}
+
+
+@pytest.mark.parametrize("word", QUOTED)
+def test_quotes_that_no_shell_removes_are_a_part_of_the_value(word, tmp_path):
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": f"{H}  command: [python, train.py, {word}]\n"})
+    assert found["rule"] == "shell-syntax-without-shell"
+    assert found["message"].endswith(f"because no shell removes them; write `{QUOTED[word]}`")
+
+
+@pytest.mark.parametrize("command", ['[python, t.py, "--a={\\"b\\": 1}"]', "[sh, -c, python t.py --a='b']"])
+def test_quotes_that_a_program_or_a_shell_reads_are_right(command, tmp_path):
+    assert lint_files(tmp_path, {"jobs/a.yaml": f"{H}  command: {command}\n"}) == []
+
+
+SCRIPT = "  command: [bash, -c]\n  args:\n    - |\n"
+
+
+def test_a_script_after_an_empty_variable_is_not_its_value(tmp_path):
+    text = f"{H}{SCRIPT}      torchrun --nnodes $NODES --nproc_per_node $NPROC train.py\n"
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": text})
+    assert "`NPROC`" in found["message"]
+    assert "`NODES`" in found["message"]
+    assert "train.py" not in found["message"]
+
+
+def test_the_line_that_lacks_its_backslash_may_be_a_continued_one(tmp_path):
+    text = f"{H}{SCRIPT}      torchrun \\\n        --nproc_per_node=1\n        train.py --epochs 3\n"
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": text})
+    assert found["line"] == text[: text.index("train.py --epochs")].count("\n") + 1
+    assert found["message"].endswith("the line before it ends the command; write `\\` at the end of line 2")
+
+
+def test_words_of_commands_that_are_numbers_options_or_platforms(tmp_path):
+    run_jobgen_text(tmp_path, "init")
+    new = run_jobgen_text(tmp_path, "new", "j", "--gpus", "abc")
+    assert "`abc` is not a value of `--gpus`; write a whole number from 0 to 1024" in new.stderr
+    lint = run_jobgen_text(tmp_path, "lint", "--fix", "--dry-run")
+    assert "there is no option `--dry-run`; use `jobgen lint --diff` to see fixes" in lint.stderr
+    migrate = run_jobgen_text(tmp_path, "migrate", "pytorch-example", "--to", "k8s")
+    assert "there is no kind or platform `k8s`; did you mean `kubernetes`?" in migrate.stderr
+
+
+def test_an_import_adds_a_platform_to_those_that_there_are(tmp_path):
+    run_jobgen_text(tmp_path, "init")
+    (tmp_path / "a.yaml").write_text(JOB_SET.replace("          parallelism: 4\n", ""))
+    done = run_jobgen_text(tmp_path, "import", "a.yaml")
+    assert "need `cluster: {platforms: [kubeflow, jobset]}` in an overlay" in done.stderr

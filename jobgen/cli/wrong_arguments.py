@@ -13,6 +13,7 @@ from jobgen.model.features import NO_FEATURE, find_missing_feature
 from jobgen.model.suggest import ask_for, did_you_mean, list_alternatives, suggest_or
 
 _NO_COMMAND = re.compile(r"No such command '(.*?)'\.", re.DOTALL)
+_NO_NUMBER = re.compile(r"'?([^']{1,80}?)'? is not (?:a valid integer range|in the range)")
 _NO_CHOICE = re.compile(r"'(.*)' is not one of ", re.DOTALL)
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
 _MATRIX = "it was removed: let each job of a CI matrix lint another folder, or use `--since` and the cache"
@@ -42,6 +43,7 @@ _INSTEAD = {
     "--shard": _MATRIX,
     "-V": "use `--version`",
     "--json": "use `--format json`",
+    "--dry-run": "use `jobgen lint --diff` to see fixes; `import`, `migrate` and `render` print unless told to write",
     "--no-color": "use `--color never`",
     **dict.fromkeys(("-o", "--output", "--output-format"), "use `--format` for another format, and `>` for a file"),
     **dict.fromkeys(("--enable", "--include", "--only", "--rule", "--rules"), "use `--select`"),
@@ -87,6 +89,10 @@ def _explain_missing_parameter(error: Any, context: click.Context) -> str:
 def _explain_value(error: Any, context: click.Context) -> str:
     name = error.param.opts[-1] if isinstance(error.param, click.Option) else error.param.make_metavar(context)
     found = _NO_CHOICE.match(error.message)
+    range_ = error.param.type
+    if isinstance(range_, click.IntRange) and (text := _NO_NUMBER.match(error.message)):
+        bounds = f" from {range_.min} to {range_.max}" if None not in (range_.min, range_.max) else ""
+        return f"`{text[1]}` is not a value of `{name}`; write a whole number{bounds}"
     if found is None or not isinstance(error.param.type, click.Choice):
         return f"`{name}`: {error.message.rstrip('.')}; `{context.command_path} --help` describes it"
     known = [str(each) for each in error.param.type.choices]

@@ -175,6 +175,8 @@ def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         if pods.gpus == 0:
             message = "`gpu` processes for each pod, but a pod has no GPU (torchrun: `Cuda is not available.`)"
             yield Fault(value.node, f"{message}; request GPUs, or write a number", rule=PROCESSES_RULE)
+    elif value.text.endswith(".py") and _find_variable("nproc_per_node", pods):
+        return
     elif value.number is None and value.text.strip() and "$" not in value.text:
         error = f"Unsupported nproc_per_node value: {value.text}"
         # A script behind the option is taken for its value.
@@ -188,6 +190,8 @@ def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
 def _check_empty(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     """Report the numbers that are empty as one fault: nothing sets the variables that they are taken from."""
     found = {name: word for name, word in run.options.values.items() if name in _ALL_NUMBERS and word.text == ""}
+    # Without quotes, an empty variable is no word, and the script behind it becomes the value.
+    found |= {name: word for name, word in _list_scripts_as_numbers(run) if _find_variable(name, pods)}
     lacking = run.options.lacking
     if lacking is not None and (name := SYNTAX.find((lacking.text or "").lstrip("-"))) in _ALL_NUMBERS:
         # Without quotes, the next word is taken for the value.
@@ -203,6 +207,13 @@ def _check_empty(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     gets = "gets an empty value" if len(empty) == 1 else "get empty values"
     advice = ", and ".join(_advise_number(name, run, pods) for name in empty)
     yield Fault(found[empty[0]].node, f"{shown} {gets}{reason}; {advice}")
+
+
+def _list_scripts_as_numbers(run: Torchrun) -> Iterator[tuple[str, Word]]:
+    """Yield the options of numbers whose value is a script."""
+    for name, word in run.options.values.items():
+        if name in _ALL_NUMBERS and word.text is not None and word.text.endswith(".py"):
+            yield name, word
 
 
 def _is_empty(name: str, run: Torchrun) -> bool:

@@ -77,6 +77,7 @@ _ENDING = " \t\n;&|<>()'\""
 _MOST_SHOWN = 200
 _SCRIPT = lazy_pattern(r"[\w-]+\.py(?=\s|\Z)")
 _LONGEST_LINE = 400
+_BACKSLASH = "\\"
 _LAUNCH = lazy_pattern(
     r"\s*(?:exec\s+)?(?:torchrun|deepspeed|mpirun|horovodrun|accelerate\s+launch|python3?)(?:\s+(?!\S*\.py\b)[^\s;&|]+)*\s*\Z"
 )
@@ -92,10 +93,25 @@ def _find_argument(text: str, start: int) -> Note | None:
         return Note("option", start, text[start : start + _MOST_SHOWN].split(maxsplit=1)[0]) if is_option else None
     found = _SCRIPT.match(text, start)
     line = text.rfind("\n", 0, start) + 1
-    above = text[text.rfind("\n", 0, max(line - 1, 0)) + 1 : max(line - 1, 0)]
-    is_deeper = text[line:start].isspace() and start - line > len(above) - len(above.lstrip())
-    is_continued = found and is_deeper and len(above) < _LONGEST_LINE and _LAUNCH.match(above)
-    return Note("script", start, found[0]) if found and is_continued else None
+    if not found or not text[line:start].isspace():
+        return None
+    above = _find_command(text, line)
+    is_deeper = start - line > len(above) - len(above.lstrip())
+    is_continued = is_deeper and len(above) < _LONGEST_LINE and _LAUNCH.match(above)
+    return Note("script", start, found[0]) if is_continued else None
+
+
+def _find_command(text: str, end: int) -> str:
+    """Return the line above a position, with the continued lines before it."""
+    command = ""
+    while end > 0 and len(command) < _LONGEST_LINE:
+        begin = text.rfind("\n", 0, end - 1) + 1
+        line = text[begin : end - 1]
+        if command and not line.endswith(_BACKSLASH):
+            break
+        command = f"{line.removesuffix(_BACKSLASH)} {command}" if command else line
+        end = begin
+    return command
 
 
 class Note(NamedTuple):

@@ -15,7 +15,7 @@ from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.k8s.shell.commands import NAMES_SHELL, Script, find_script, shorten, split_words
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Location, Node, location_of
-from jobgen.model.finding import Problem, pluralize
+from jobgen.model.finding import FixStep, Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
@@ -197,7 +197,8 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
     """`&&`, `|`, `cd` and other words of a shell in a command that no shell reads.
 
     Kubernetes starts the program directly. `cd` is not a program, so the container never starts; `&&` and what follows
-    become arguments of the first program. After `sh -c`, only one item is the script.
+    become arguments of the first program, and quotes such as those of `--name='bert'` become a part of the value. After
+    `sh -c`, only one item is the script.
 
     Write the whole script as one item after `sh -c`, or use `workingDir` instead of `cd`.
 
@@ -208,6 +209,8 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
     first = container.words[0] if container.command else ""
     if "\n~/" in container.search_text:
         yield from _find_homes(container)
+    if first and ("='" in container.search_text or '="' in container.search_text):
+        yield from _find_quotes(container)
     if first in _BUILTINS:
         advice = "use `workingDir`" if first == "cd" else "set variables in `env`" if first == "export" else ""
         also = f", or {advice}" if advice else ""
@@ -226,6 +229,19 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
             )
             yield Violation(container.word_place(index), message)
             return
+
+
+_QUOTED_VALUE = lazy_pattern(r"""(--?[A-Za-z][\w.-]{0,60}=)(?:'([\w ,./:@+-]{1,200})'|"([\w ,./:@+-]{1,200})")""")
+
+
+def _find_quotes(container: Container) -> Iterator[Violation]:
+    """Report items such as `--name='bert'`, whose quotes only a shell removes."""
+    for index, text in enumerate(container.words):
+        found = _QUOTED_VALUE.fullmatch(text)
+        if found and not any(map(NAMES_SHELL.search, container.words[:index])):
+            meant, place = f"{found[1]}{found[2] or found[3]}", container.word_place(index)
+            message = f"the quotes in `{text}` are a part of the value, because no shell removes them; write `{meant}`"
+            yield Violation(place, message, fix_steps=(FixStep("set", place, meant),), safe=False)
 
 
 def _find_homes(container: Container) -> Iterator[Violation]:

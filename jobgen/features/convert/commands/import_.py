@@ -28,7 +28,7 @@ from jobgen.features.convert.import_environments import (
     parse_environments,
 )
 from jobgen.features.convert.import_repository import Destination, list_missing_platforms, plan_import
-from jobgen.features.convert.importing.arrange import PlacedObject
+from jobgen.features.convert.importing.arrange import PlacedObject, find_platforms
 from jobgen.features.convert.importing.chart_releases import is_chart, write_renderings
 from jobgen.features.convert.importing.collect import (
     ImportedManifest,
@@ -51,7 +51,7 @@ from jobgen.reports.escape import visible
 
 _NO_MANIFESTS = "there is nothing to import; name files or folders with manifests of jobs"
 
-_NEEDS = "jobs of platform `{name}` need `cluster: {{platform: {name}}}` in an overlay\n"
+_NEEDS = "jobs of platform `{name}` need `cluster: {{{field}}}` in an overlay\n"
 
 
 @click.command("import")
@@ -160,7 +160,7 @@ def import_manifests(
     code = ExitCode.ERRORS if lost else ExitCode.OK
     total = f"{pluralize(len(imported), 'object')} imported{f', {len(lost)} not' if lost else ''}\n"
     if not (output and destination.is_rendered):
-        notes += "".join(_NEEDS.format(name=name) for name in list_missing_platforms(imported, project))
+        notes += _describe_missing_platforms(imported, project)
     rendered = [file for file in placed if (directory / file).resolve() not in full]
     notes += "".join(visible(_RENDERED_TOO.format(file=file)) + "\n" for file in rendered)
     if output is None:
@@ -175,6 +175,16 @@ def import_manifests(
     with edited({path: b"" for path in destination.replaced if Path(path) not in full}):
         findings = _lint(full, home) if destination.is_rendered else ""
     return Result(code, err=written + notes + total + findings)
+
+
+def _describe_missing_platforms(imported: Sequence[ImportedManifest], project: ProjectConfig) -> str:
+    """Say which platforms an overlay must declare, beside those that there are."""
+    known = sorted(find_platforms(project)) if project.overlays else []
+    lines = ""
+    for name in list_missing_platforms(imported, project):
+        field = f"platforms: [{', '.join([*known, name])}]" if known else f"platform: {name}"
+        lines += _NEEDS.format(name=name, field=field)
+    return lines
 
 
 _RENDERED_TOO = "`{file}` is in `jobs`, so it is rendered, too; delete it, now that the job replaces it"

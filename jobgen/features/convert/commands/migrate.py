@@ -328,11 +328,18 @@ def _check_arguments(project: ProjectConfig, target: str, envs: Sequence[str]) -
     platforms = sorted({kind.platform for kind in project.kinds if kind.frameworks})
     names = sorted({kind.name for kind in project.kinds if kind.frameworks})
     if not any(is_selected(kind, target) for kind in project.kinds):
+        # Imported late: most names are right.
+        from jobgen.schema.foreign_words import find_value
+
         if target.lower() == "kueue":
             message = "Kueue is no platform: it admits jobs of all platforms; write `queue: NAME` in the job"
             return error_result(ExitCode.USAGE, message)
         known = ", ".join([*platforms, *names])
-        hint = suggest_or(target, [*platforms, *names], f"choose one of {known}")
+        other = find_value("platform", target)
+        listed = [*platforms, *names]
+        hint = (
+            f"; did you mean `{other}`?" if other in platforms else suggest_or(target, listed, f"choose one of {known}")
+        )
         return error_result(ExitCode.USAGE, f"there is no kind or platform `{target}`{hint}")
     unknown = [env for env in envs if env not in project.overlays]
     if unknown:
