@@ -53,13 +53,15 @@ def count_processes(config: pytest.Config) -> int:
 def divide(items: list[pytest.Item], processes: int) -> Iterator[range]:
     """Yield the tests of each module together, but few of a long one, and ever fewer at the end.
 
-    All tests of the code are run by one process, for to parse all modules takes seconds.
+    All tests of the code are run by one process, for to parse all modules takes seconds, and so are those of a module
+    that says so: each process that runs some of them would do again what takes long.
     """
     start = 0
     while start < len(items):
         shared = name_shared(items[start])
         few = 1 + (len(items) - start) // (processes * 8)
-        most = len(items) if shared is parse_module else start + min(MOST, few)
+        is_whole = shared is parse_module or getattr(getattr(items[start], "module", None), "IN_ONE_PROCESS", False)
+        most = len(items) if is_whole else start + min(MOST, few)
         stop = start + 1
         while stop < min(most, len(items)) and name_shared(items[stop]) == shared:
             stop += 1

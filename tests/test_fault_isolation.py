@@ -289,7 +289,7 @@ def test_wrong_values_in_manifests_raise_no_exception(trees: Callable[[], dict[s
     )
     checks = [checker(cluster) for cluster in clusters]
     failed = []
-    for number, (name, tree) in enumerate(mutate(trees(), 125 if stress == 1 else 0)):
+    for number, (name, tree) in enumerate(mutate(trees(), 75 if stress == 1 else 0)):
         check = checks[number % 2]
         problems = check(tree)
         # Objects of a kind without a schema reach the rules with any types.
@@ -310,14 +310,14 @@ def test_wrong_values_in_objects_of_all_shipped_kinds_raise_no_exception(stress:
         names = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "a"}}
         tree = {**fill_in(shipped.schema, shipped.schema["$defs"], 7), **names}
         paths = list(find_paths(tree))
-        for _ in range(3 * stress):
+        for _ in range(2 * stress):
             steps, wrong = random.choice(paths), random.choice(WRONG_VALUES)
             problems = check(replace(tree, steps, wrong))
             failed += [(kind, steps, wrong, str(one.sentence)) for one in problems if one.rule == "internal-error"]
             checked += 1
 
     assert not failed
-    assert checked > 450
+    assert checked > 300
 
 
 JOB: dict[str, Any] = {
@@ -682,7 +682,7 @@ def test_path_that_a_kind_cannot_set_is_an_error(tmp_path: Path, path: str, mess
 def test_wrong_values_in_settings_are_findings_or_usage_errors(tmp_path: Path, stress: int) -> None:
     write_files(tmp_path, {"overlays/prod/overlay.yaml": dump(BASE).replace("base", "prod"),
                            "jobs/a.yaml": dump(rename(JOB, "a"))})  # fmt: skip
-    for text, made in mutate({"settings": SETTINGS}, 20 if stress == 1 else 0):
+    for text, made in mutate({"settings": SETTINGS}, 12 if stress == 1 else 0):
         write_files(tmp_path, {"jobgen.yaml": dump(made)})
         with suppress(UsageError):
             assert not [

@@ -120,3 +120,11 @@ def test_all_tests_are_given_in_their_order(processes):
     assert max(map(len, parts)) <= MOST
     assert len(parts[-1]) == 1
     assert all(len({items[index].path for index in part}) == 1 for part in parts)
+
+
+def test_a_module_can_have_all_its_tests_in_one_process():
+    module = SimpleNamespace(IN_ONE_PROCESS=True)
+    others = [SimpleNamespace(path="b") for _ in range(10)]
+    items = [*(SimpleNamespace(path="a", module=module) for _ in range(2 * MOST)), *others]
+
+    assert next(divide(items, 3)) == range(2 * MOST)
