@@ -57,7 +57,7 @@ Cause: TypeAlias = Literal[
     "names objects",  # the message names all objects that the finding is about
     "no placeholder",  # a name has something in braces that jobgen does not fill
     "not indented",  # a field stands beside the empty key that it belongs below
-    "not installed",  # a chart that no values turn on: there is nothing of it that must be checked
+    "not installed",  # a chart that no values turn on, or a command that fails: nothing of it must be checked
     "other form",  # the answer is to write the whole value, or another field with it, in another form
     "unmanaged kind",  # Kueue does not manage the kind, so its pods name the queue
     "no list",  # what is no list must be one

@@ -39,6 +39,10 @@ class Correction(NamedTuple):
     pattern: ExcludePattern
 
 
+_CHART_NAME = "chart.y"
+"""What the names of the metadata of charts have, also if helm does not read them."""
+
+
 class _Corrections(NamedTuple):
     """The entries of `files`, whose patterns begin at the root of the repository."""
 
@@ -121,7 +125,7 @@ def survey_files(
             judged.append(FileEntry(folder, content=build.read(), optional=True, build=build))
     survey = Survey(judged, taken, tree)
     # One look at all names instead of one at each.
-    has_charts = CHART_METADATA in "\n".join(paths) or bool(chart_options.archives)
+    has_charts = _CHART_NAME in "\n".join(paths).lower() or bool(chart_options.archives)
     if has_charts or tree.gitops_files or any(b"helmCharts" in tree.read(path).content for path in named):
         filling: dict[str, list[Build]] = {}
         for filler in filter(None, (entry.build for entry in builds)):

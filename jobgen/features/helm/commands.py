@@ -30,6 +30,8 @@ _MAX_TEXT = 200_000
 _ENDS = ("&&", "||", "|", ";", ">", "`")
 _FILE_OPTIONS = ("-f", "--values")
 _SET_OPTIONS = ("--set", "--set-string", "--set-json", "--set-literal")
+# A path from here, without variables.
+_PLAIN = lazy_pattern(r"(?![/~])[\w./-]+\.(?:ya?ml|json)\Z")
 _VARIABLE = lazy_pattern(r"\$(?:(\w+)|[({](\w+)[^(){}]*[)}])|<([\w -]+)>")
 _FIRST_VARIABLE = lazy_pattern(r"\$(?:(\w+)|[({](\w+)[)}])(?=/|\Z)")
 
@@ -93,10 +95,26 @@ def make_folders(tree: FileTree, above: str, path: str) -> Folders:
     return Folders(tree, above, page, (page,), {}).enter(".")
 
 
-def list_commands(tree: FileTree, above: str) -> dict[str, list[Use]]:
-    """Return the uses of charts by commands in pages and scripts, by the folder of the chart."""
+class MissingFile(NamedTuple):
+    """A file of values that a command of a script names, and that is not there."""
+
+    location: Location
+    path: str
+    chart: Chart
+
+
+class Commands(NamedTuple):
+    """What the commands of pages and scripts install."""
+
+    uses: dict[str, list[Use]]
+    """The uses of charts, by the folder of the chart."""
+    missing: list[MissingFile]
+
+
+def list_commands(tree: FileTree, above: str) -> Commands:
+    """Return what the commands of pages and scripts install of the charts of a tree."""
     charts: dict[str, Chart] = {}
-    found: dict[str, list[Use]] = {}
+    found = Commands({}, [])
     count = 0
     for path in tree.list_all_texts():
         text = tree.read(path).content[:_MAX_TEXT].decode("utf-8", "replace")
@@ -115,17 +133,36 @@ def list_commands(tree: FileTree, above: str) -> dict[str, list[Use]]:
                 quote = joined[match.start() - 1 : match.start()]
                 line = match["helm"].partition(quote)[0] if quote in ("'", '"', "`") else match["helm"]
                 use = _read_command(line, place, charts, path)
-                use = use and use._replace(places=tuple(_locate_options(use, text, path, match.span("helm"))))
-                if use:
-                    found.setdefault(use.chart.folder, []).append(use)
-    return found
+                if isinstance(use, Use):
+                    use = use._replace(places=tuple(_locate_options(use, text, path, match.span("helm"))))
+                    found.uses.setdefault(use.chart.folder, []).append(use)
+                elif use and not path.endswith(_PAGES):
+                    # Who follows a page writes the file first.
+                    lacking, chart = use
+                    at = max(text.find(lacking, *match.span("helm")), match.start("helm"))
+                    found.missing.append(MissingFile(_locate(path, text, at), lacking, chart))
+    return found._replace(missing=[each for each in found.missing if not _is_written(each.path, tree)])
+
+
+def _is_written(path: str, tree: FileTree) -> bool:
+    """Return True if a script may write a file, or Git leaves it out: a text names it beside the options of helm."""
+    name = posixpath.basename(path)
+    named = re.compile(rf"(?:-f|--values)[ \t=]+[\"']?(?:[^\s\"']*/)?{re.escape(name)}")
+    for each in (*tree.list_all_texts(), *([".gitignore"] if tree.exists(".gitignore") else ())):
+        text = tree.read(each).content[:_MAX_TEXT].decode("utf-8", "replace") if not each.endswith(_PAGES) else ""
+        if text.count(name) > len(named.findall(text)):
+            return True
+    return False
+
+
+def _locate(path: str, text: str, at: int) -> Location:
+    return Location(path, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
 
 
 def _locate_options(use: Use, text: str, path: str, span: tuple[int, int]) -> Iterator[Location]:
     """Yield where the options of a command stand in a page."""
     for argument in use.options[1::2]:
-        at = max(text.find(argument.partition("=")[0], *span), span[0])
-        yield Location(path, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+        yield _locate(path, text, max(text.find(argument.partition("=")[0], *span), span[0]))
 
 
 class _Command:
@@ -138,6 +175,8 @@ class _Command:
         self.options: list[str] = []
         self.inputs: list[File] = []
         self.open: list[str] = []
+        self.missing: list[str] = []
+        """The files of values that are not there."""
 
     def add(self, name: str, argument: str) -> bool:
         """Add an option, or a word without a name; return False if it names a file that is not there."""
@@ -146,6 +185,7 @@ class _Command:
         elif name in _FILE_OPTIONS:
             file = self.read(argument)
             self.values += [Values(file)] if file else []
+            self.missing += [argument] if file is None and _PLAIN.match(argument) else []
             return file is not None
         elif name == "--set-file":
             key, _, path = argument.partition("=")
@@ -170,21 +210,23 @@ def _name_variable(match: re.Match[str]) -> str:
     return (match[1] or match[2] or match[3]).lower().replace("_", "-").replace(" ", "-").strip("-") or "value"
 
 
-def _read_command(line: str, place: Folders, charts: dict[str, Chart], page: str) -> Use | None:
-    """Return the use of a chart by a command; None if its chart is not here, or it cannot be read."""
+def _read_command(line: str, place: Folders, charts: dict[str, Chart], page: str) -> Use | tuple[str, Chart] | None:
+    """Return the use of a chart by a command, or a file of values that is missing; None if it cannot be read."""
     try:
         words = shlex.split(line, comments=True)
     except ValueError:
         return None
     end = next((at for at, word in enumerate(words) if word.startswith(_ENDS)), len(words))
     command = _Command(place)
-    is_whole = all(command.add(name, argument) for name, argument in _split_options(words[2:end]))
-    names = command.positional
-    folder = place.find(names[-1]) if is_whole and len(names) in (1, 2) else None
+    are_read = [command.add(name, argument) for name, argument in _split_options(words[2:end])]
+    names, is_whole = command.positional, all(are_read)
+    folder = place.find(names[-1]) if (is_whole or command.missing) and len(names) in (1, 2) else None
     if folder is None or not place.tree.exists(posixpath.join(folder, METADATA)):
         return None
     folder = "" if folder == "." else folder
     chart = charts.setdefault(folder, Chart(place.tree.source, folder))
+    if not is_whole:
+        return command.missing[0], chart
     release = name_release(chart, names[0] if len(names) == 2 else "")
     given = (tuple(command.values), tuple(command.options), (), tuple(command.inputs), tuple(command.open))
     # Who follows a page fills values in before, as the page says in words.

@@ -11,8 +11,9 @@ from jobgen.engine.shared_results import SharedResults
 from jobgen.features.helm.build import ChartBuild
 from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart, is_packaged
 from jobgen.features.helm.cluster_apis import set_cluster
-from jobgen.features.helm.commands import list_commands
+from jobgen.features.helm.commands import Commands, MissingFile, list_commands
 from jobgen.features.helm.metadata import find_metadata_faults
+from jobgen.features.helm.misnamed import find_misnamed_metadata, find_misnamed_templates
 from jobgen.features.helm.pipelines import list_pipeline_uses
 from jobgen.features.helm.refusals import FAILS, UNJUDGED
 from jobgen.features.helm.releases import CHANGED, Releases, Unjudged, list_releases
@@ -25,6 +26,7 @@ from jobgen.features.helm.value_schema import check_values
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related, Severity, pluralize
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import did_you_mean
 from jobgen.recognize import CHART, RENDERED_CHART, VALUES_FILE, Taken
 from jobgen.recognize.charts import ChartSurvey
 from jobgen.recognize.gitops_objects import GitOpsTree
@@ -48,10 +50,9 @@ def survey_charts(
     charts = _find_charts(tree, taken, own)
     releases = list_releases(tree, charts)
     if options.values:
-        given = tuple(Values(around.tree.read(path)) for path in options.values)
-        uses = {each.folder: [Use(each, name_release(each), values=given, is_definite=True)] for each in charts}
+        uses, missing = _list_given(tree, charts, options), list[MissingFile]()
     else:
-        uses = _list_uses(tree, charts, releases, own)
+        uses, missing = _list_uses(tree, charts, releases, own)
     used = (use.chart for several in uses.values() for use in several)
     charts = list({each.folder: each for each in (*charts, *used)}.values())
     folders = tuple(each.folder for each in charts)
@@ -60,7 +61,7 @@ def survey_charts(
     charts = [each for each in charts if each.metadata_file not in refused]
     left_out = _note_unjudged([each for each in releases.unjudged if each.location.file in own])
     known = [note_findings(f"{path}/metadata", found) for path, found in refused.items()]
-    known += _note_faults(releases, own)
+    known += [*_note_faults(releases, own), *_note_misnamed(tree, charts, own), *_note_missing_files(missing)]
     known += [*_check_values(charts, uses), *_note_archives(tree, options.archives)]
     described = {path: Taken(CHART, "helm cannot read its metadata") for path in refused}
     helm = find_helm() if options.has_tool else None
@@ -157,14 +158,24 @@ def _list_dependents(tree: GitOpsTree, folders: set[str], own: frozenset[str]) -
                 yield chart
 
 
+def _list_given(tree: GitOpsTree, charts: Sequence[Chart], options: ChartOptions) -> dict[str, list[Use]]:
+    """Return the uses of charts, by their folders, with the files of values that a command names."""
+    given = tuple(Values(tree.around.tree.read(path)) for path in options.values)
+    return {each.folder: [Use(each, name_release(each), values=given, is_definite=True)] for each in charts}
+
+
 def _list_uses(
     tree: GitOpsTree, charts: Sequence[Chart], releases: Releases, own: frozenset[str]
-) -> dict[str, list[Use]]:
-    """Return the uses of charts, by their folders: of those that are linted, and those that linted files release."""
+) -> tuple[dict[str, list[Use]], list[MissingFile]]:
+    """Return the uses of charts, by their folders: of those that are linted, and those that linted files release.
+
+    Also return the files of values that commands name, and that are missing.
+    """
     around = tree.around
     linted = {each.folder: each for each in charts}
     may_use = charts or any(_VALUES_FILE.search(path) for path in own)
-    commands = list_commands(around.tree, around.above) if may_use else {}
+    found = list_commands(around.tree, around.above) if may_use else Commands({}, [])
+    commands = found.uses
     for use in list_pipeline_uses(around.tree, around.above) if may_use else ():
         commands.setdefault(use.chart.folder, []).append(use)
     uses = {each.folder: list_own_uses(each, around.tree, commands.get(each.folder, ())) for each in charts}
@@ -182,7 +193,7 @@ def _list_uses(
             uses[folder] = [use for use in uses[folder] if use.by is not None]
     for folder, chart in linted.items():
         uses[folder] = _select_named(_try_values(chart, around.tree, own, uses[folder]), own)
-    return uses
+    return uses, [each for each in found.missing if each.chart.folder in linted]
 
 
 def _select_named(uses: Sequence[Use], own: frozenset[str]) -> list[Use]:
@@ -305,6 +316,25 @@ def _note_faults(releases: Releases, own: frozenset[str]) -> Iterator[FileEntry]
     shown = [found for owner, found in releases.faults if not own.isdisjoint((owner, found.location.file))]
     for number, found in enumerate(dict.fromkeys(shown)):
         yield note_findings(f"{found.location.file}/values {number}", [found])
+
+
+def _note_misnamed(tree: GitOpsTree, charts: Sequence[Chart], own: frozenset[str]) -> Iterator[FileEntry]:
+    """Yield the files and folders that helm does not read because of their names."""
+    around = tree.around
+    found = [*find_misnamed_metadata(around.tree, own), *find_misnamed_templates(charts, around.paths)]
+    yield from (note_findings(f"{each.location.file}/name", [each]) for each in found)
+
+
+def _note_missing_files(missing: Sequence[MissingFile]) -> Iterator[FileEntry]:
+    """Yield an info for each file of values that a script names and that does not exist, which another may write."""
+    for number, (place, path, chart) in enumerate(dict.fromkeys(missing)):
+        beside = [name for name in chart.tree.list_names(chart.folder or ".") if is_values_file(name)]
+        hint = did_you_mean(posixpath.basename(path), beside) or "; correct the path, unless something writes the file"
+        message = (
+            f"`{path}` does not exist here, so `{chart.name}` was not checked with the values of this command{hint}"
+        )
+        found = Finding(UNJUDGED, "meta", Severity.INFO, message, place, cause="not installed")
+        yield note_findings(f"{place.file}/values file {number}", [found])
 
 
 def _group(releases: Sequence[Unjudged]) -> dict[tuple[str, bool], list[Unjudged]]:
