@@ -595,6 +595,11 @@ def spin():
             continue
 
 
+IS_RAISED_AGAIN = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Code that Python calls on its own, such as that of weak references, ignores the exception of a limit."""
+
+
+@IS_RAISED_AGAIN
 def test_long_answer_is_interrupted():
     from jobgen.features.editor.server.app import TimeLimitError, run_limited
 
@@ -608,6 +613,7 @@ def test_long_answer_is_interrupted():
     assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
 
 
+@IS_RAISED_AGAIN
 def test_request_that_takes_too_long_is_answered_with_nothing(monkeypatch, caplog):
     from jobgen.features.editor.server.app import JobgenServer
 
@@ -710,6 +716,7 @@ def test_address_that_cannot_be_read_is_no_file():
     assert create_server().find_workspace("file://[/jobs/a.yaml") is None
 
 
+@IS_RAISED_AGAIN
 def test_document_that_takes_too_long_is_left_to_the_background(tmp_path, monkeypatch, caplog):
     from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace
     from jobgen.features.editor.server.diagnostics import lint_document
