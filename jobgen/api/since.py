@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_answers import ask_findings, knows_findings
@@ -29,7 +29,7 @@ from jobgen.engine.store import Store
 from jobgen.engine.workers import run_beside
 from jobgen.model.builtin_rules import UNREAD_RULES, original_rule_name
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, untraced
-from jobgen.model.finding import Finding, Severity, sort_findings
+from jobgen.model.finding import Finding, FindingIdentity, Severity, sort_findings
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_pointer, list_item_names
 from jobgen.pipeline.environment_checker import find_duplicates
@@ -54,8 +54,9 @@ _SUMS = frozenset(("exceeds-quota", "gpu-budget-exceeded", "sweep-too-large"))
 """Rules about a sum of several jobs: their values say which sum. They report on one of the jobs, which may change."""
 _KINDS = frozenset(("queue-support-ending",))
 """Rules that report once for all jobs of a kind, on one of them. Their values have the number of jobs."""
-_SHARED = "jobs"
-"""What the subject of a finding about several jobs starts with."""
+_OF_SEVERAL = _SUMS | _KINDS
+_Known: TypeAlias = tuple[Severity, FindingIdentity]
+"""What makes two findings of two revisions the same."""
 
 
 class Side:
@@ -97,15 +98,6 @@ class Side:
         return list(dict.fromkeys(self.normalize(each.location.file) for each in self.findings if each.object is None))
 
 
-class _Key(NamedTuple):
-    rule: str
-    severity: str
-    env: str
-    subject: tuple[str, ...]
-    place: str
-    values: tuple[str, ...]
-
-
 def find_new(now: Side, before: Side) -> list[Finding]:
     """Return the findings that were not there before."""
     added = [file for file in now.faulty_files if before.read(file) is None]
@@ -119,16 +111,16 @@ def find_new(now: Side, before: Side) -> list[Finding]:
         if likeness[best] >= _SIMILAR:
             moved[old] = best
             added.remove(best)
-    left: dict[_Key, list[str]] = {}
+    left: dict[_Known, list[str]] = {}
     for finding in before.findings:
         file = before.normalize(finding.location.file)
         file = moved.get(file, file) if finding.object is None else file
-        left.setdefault(_make_key(finding, before, moved), []).append(file)
+        left.setdefault(_identify(finding, before, moved), []).append(file)
     # A finding in the same file is the same one; what is left may have moved to another file.
     new: list[Finding] = []
     others: list[Finding] = []
     for finding in now.findings:
-        known, file = left.get(_make_key(finding, now, {}), []), now.normalize(finding.location.file)
+        known, file = left.get(_identify(finding, now, {}), []), now.normalize(finding.location.file)
         if file in known:
             known.remove(file)
         else:
@@ -136,10 +128,10 @@ def find_new(now: Side, before: Side) -> list[Finding]:
     for finding in others:
         # In a jobs repository, a job is in one file. Manifests of the same name may be in several, for different
         # clusters, so there the job must have left its old file or come in a new one.
-        key, file = _make_key(finding, now, {}), now.normalize(finding.location.file)
+        key, file = _identify(finding, now, {}), now.normalize(finding.location.file)
         for other in left.get(key, ()) if finding.object else ():
             is_job = is_repository_file(file) and is_repository_file(other)
-            if is_job or key.subject[0] == _SHARED or now.read(other) is None or before.read(file) is None:
+            if is_job or finding.rule in _OF_SEVERAL or now.read(other) is None or before.read(file) is None:
                 left[key].remove(other)
                 break
         else:
@@ -147,23 +139,22 @@ def find_new(now: Side, before: Side) -> list[Finding]:
     return new
 
 
-def _make_key(finding: Finding, side: Side, moved: dict[str, str]) -> _Key:
-    same, place, values = finding.identity, finding.place, finding.values
-    subject: tuple[str, ...]
-    if finding.object is not None and finding.rule in _SUMS:
-        subject, place = (_SHARED,), ""
-    elif finding.object is not None and finding.rule in _KINDS:
-        subject, place, values = (_SHARED, same.kind[1]), "", ()
-    elif finding.object is None:
+def _identify(finding: Finding, side: Side, moved: dict[str, str]) -> _Known:
+    """Return what makes a finding the same one in another revision: with other values, a fault has become worse."""
+    same = finding.identity._replace(rule=original_rule_name(finding.rule), values=finding.values)
+    if finding.object is None:
         file = side.normalize(same.file)
-        subject = ("file", moved.get(file, file))
-        place = place or side.find_place(finding)
+        same = same._replace(file=moved.get(file, file), path=finding.place or side.find_place(finding))
+    elif finding.rule in _SUMS:
+        same = same._replace(kind=("", ""), namespace="", name="", path="")
+    elif finding.rule in _KINDS:
+        same = same._replace(kind=("", same.kind[1]), namespace="", name="", path="", values=())
     else:
-        if finding.evidence is None:
-            values += finding.message_numbers
+        numbers = finding.message_numbers if finding.evidence is None else ()
         # The name of a run changes with its content; the place holds the name of the job.
-        subject = ("object", *same.kind, same.namespace, "" if place else same.name)
-    return _Key(original_rule_name(same.rule), finding.severity.value, finding.env, subject, place, values)
+        name = "" if finding.place else same.name
+        same = same._replace(name=name, path=finding.place, values=(*finding.values, *numbers))
+    return finding.severity, same
 
 
 def _measure_similarity(one: bytes, other: bytes) -> float:
