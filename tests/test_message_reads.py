@@ -11,15 +11,16 @@ from moduletrees import parse_module
 ROOT = Path(__file__).parent.parent / "jobgen"
 MODULES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in ROOT.rglob("*.py")}
 OF_SHELL = ("features/launch/script_slips",)
-READING = frozenset(
-    "advice_of fault_of findall finditer fullmatch len match replace_words search values_at_fault values_of".split()
-)
+READING = frozenset("findall finditer fullmatch len match replace_words search values_at_fault values_of".split())
 """Functions that take a text apart, or look for something in it."""
 ASKING = frozenset("has_word is_due_to mentions".split())
 """Methods that look for something in a message."""
-PARTS = frozenset("message_numbers quoted reword without_advice wrong_values".split())
+PARTS = frozenset("message_numbers reword wrong_values".split())
 """Properties and methods that take a message apart, or replace words of it."""
-WORDS = ("message", "sentence", *ASKING, *PARTS)
+TEXTS = ("message", "sentence", "without_advice")
+"""What a reader reads: to become a part of another sentence is all that may happen to it."""
+OF_SENTENCES = ("advice_of", "fault_of", "values_at_fault", "values_of")
+WORDS = (*TEXTS, *ASKING, *PARTS)
 EXCEPTIONS = {
     "model/finding": "defines what tells two findings apart, and how a sentence marks its values and its advice",
     # Texts of other programs and of users.
@@ -50,35 +51,16 @@ EXCEPTIONS = {
     # The words of the author of a policy: what it demands is in no other place.
     "rendering/mended_jobs": "a fault of a field that a policy names is no second one",
     "reports/consequences": "the same",
-    # Words of a message are replaced: those for a spec, for kustomize, for an item of a list.
-    "check/schema/shipped": "what the newest release of an operator has is said of that release",
-    "check/schema/tree_definitions": "the reason why a definition is not used",
-    "features/launch/config_files": "the reason why a file cannot be read",
+    # Words of a message are replaced: those for a spec, for kustomize.
     "features/launch/report": "the words for a job that is rendered from a spec",
     "features/launch/scripts": "the same",
     "model/placed": "the text of the file in place of what YAML reads",
-    "pipeline/lint_checks": "where the schema of a kind can be imported from",
     "rendering/read_jobs": "kustomize refuses what Kubernetes does not",
     "reports/duplicates": "the objects that a finding stands for are counted",
-    "reports/tree_groups": "the same",
-    "schema/own_formats": "the item of a list is named by its number",
-    "spec/sweeps": "the form of a variable",
-    # The values in backticks are those that a finding is about; a rule that says them apart has no field for each yet.
+    # Values of a message that its finding has in no field yet.
     "api/since": "values and numbers tell if a fault became worse",
-    "cli/job_drafts": "the role that lacks requests",
     "features/editor/list_offers": "an offer is not what is refused",
-    "kustomize/planning": "the field that is refused",
-    "recognize/absent_files": "the key that is missing, and the file that may have it",
-    "recognize/kustomize_files": "the file that is missing",
-    "recognize/mild_findings": "the placeholder that a page explains",
-    "recognize/repeated_advice": "what the advice is about",
-    "recognize/survey": "the variable that a program fills in",
-    "rendering/patch_objects": "the field that a patch lacks",
-    "rendering/trace": "the field that a policy removes",
-    "reports/misread": "a comment of another language",
     "reports/placeholders": "the placeholder that is not filled in",
-    "reports/unindented": "the key that deletes nothing",
-    "yamlio/read/__init__": "the anchor that is not known",
 }
 """The modules that read a message, each with the reason."""
 
@@ -125,7 +107,9 @@ FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
 
 
 def is_message(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr in ("message", "sentence")
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in OF_SENTENCES:
+        return True
+    return isinstance(node, ast.Attribute) and node.attr in TEXTS
 
 
 def list_lines(path: Path) -> list[int]:
@@ -146,7 +130,7 @@ def test_no_message_is_read():
 def test_reads_are_found():
     """Each form of a read is noticed, and what prints a message is none."""
     reads = "a.message == b", "len(a.message)", "a.message.split()", "{a.message: 1}", "a.has_word(b)", "a.message[0]"
-    reads = (*reads, "a.quoted[0]", "b in a.wrong_values", "a.reword(b, c)")
+    reads = (*reads, "b in a.wrong_values", "fault_of(a.b) == c", "a.reword(b, c)")
     others = "f'{a.message}'", "print(a.message)", "[a.message]"
 
     assert [text for text in reads if not [*list_reads(ast.parse(text))]] == []

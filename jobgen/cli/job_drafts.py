@@ -217,7 +217,7 @@ def _find_change(finding: Finding, around: Surroundings) -> Callable[[Any], None
             return lambda job: job["spec"].update({"queue": to_scalar(around.queue)})
         case "missing-namespace" if around.namespace:
             return lambda job: job["metadata"].update({"namespace": to_scalar(around.namespace)})
-        case "missing-requests" if finding.quoted[0] == "head":
+        case "missing-requests" if finding.values[0] == "head":
             return lambda job: _size_head(job["spec"])
         case "workers-outlive-job":
             return lambda job: job["spec"].setdefault("runPolicy", {}).update({"cleanPodPolicy": "Running"})

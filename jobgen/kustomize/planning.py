@@ -70,7 +70,7 @@ def _list_uses(tree: SourceTree, kustomization: Kustomization) -> Iterator[tuple
             yield role, file, location.line if location else 1
     lines = list(enumerate(kustomization.text.split("\n"), 1))
     # Patches that are listed by their paths alone, as in older fields: the build fails, but they are patches.
-    has_misplaced = any("patches" in finding.quoted for finding in kustomization.findings)
+    has_misplaced = any("patches" in finding.values for finding in kustomization.findings)
     for number, line in lines if has_misplaced else ():
         match = _ITEM.match(line)
         for file in _find_files(tree, kustomization.folder, match[1] if match else ""):

@@ -216,12 +216,7 @@ class Finding(NamedTuple):
     @property
     def values(self) -> tuple[str, ...]:
         """The values that identify the fault, whatever its message says around them."""
-        return self.quoted if self.evidence is None else self.evidence
-
-    @property
-    def quoted(self) -> tuple[str, ...]:
-        """The values in backticks in the message; without any, the message itself."""
-        return values_of(self.message)
+        return values_of(self.message) if self.evidence is None else self.evidence
 
     @property
     def wrong_values(self) -> tuple[str, ...]:

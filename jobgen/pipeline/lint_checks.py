@@ -475,7 +475,7 @@ def _suggest_own_definitions(findings: list[Finding], results: FileResults) -> N
                     kind = str(names.get("kind")), f"{spec.get('group')}/{version.get('name')}"
                     defined.setdefault(kind, entry.path)
     for number in missing:
-        path = defined.get(findings[number].quoted[:2])
+        path = defined.get(findings[number].values[:2])
         if path:
             message = f"{findings[number].without_advice}; run `jobgen schema import {path}`"
             findings[number] = findings[number]._replace(message=message)

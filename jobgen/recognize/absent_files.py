@@ -52,7 +52,7 @@ def leave_open(findings: Sequence[Finding], tree: FileTree) -> Sequence[Finding]
 def _settle(finding: Finding, known: Sequence[_Incomplete]) -> Finding | None:
     around = [each for each in known if finding.location.file in each.files]
     if finding.rule == _KEY_MISSING:
-        return None if any(not each.keys.isdisjoint(finding.quoted) for each in around) else finding
+        return None if any(not each.keys.isdisjoint(finding.values) for each in around) else finding
     if finding.rule not in _LACKS or finding.severity is not Severity.ERROR:
         return finding
     kind = finding.object.kind if finding.object else ""

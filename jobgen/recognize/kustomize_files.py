@@ -276,7 +276,7 @@ def settle_generated(findings: Iterable[Finding], tree: FileTree) -> Iterator[Fi
             continue
         creator = _find_creator(finding, tree) if finding.rule == MISSING else ""
         if creator:
-            name = finding.quoted[0]
+            name = finding.values[0]
             message = f"`{name}` does not exist here; the build fails until it is created, as `{creator}` says"
             yield finding._replace(severity=Severity.INFO, message=message)
         else:
@@ -295,7 +295,7 @@ def _is_completed(finding: Finding, tree: FileTree) -> bool:
 def _find_creator(finding: Finding, tree: FileTree) -> str:
     """Return the script, page or .gitignore that says that a missing file is created; empty without one."""
     folder = posixpath.dirname(finding.location.file)
-    path = posixpath.normpath(posixpath.join(folder, finding.quoted[0]))
+    path = posixpath.normpath(posixpath.join(folder, finding.values[0]))
     names = path.split("/")
     if "." in names[-1]:
         found = tree.find_mention(finding.location.file, names[-1].encode("utf-8", "surrogateescape"))

@@ -129,7 +129,7 @@ def _is_local(folder: str) -> bool:
 def _is_explained(finding: Finding, tree: FileTree) -> bool:
     """Return True for a placeholder of an example, or one that a page or a script names, together with the file."""
     file = finding.location.file
-    texts = [text.encode("utf-8", "replace") for text in (posixpath.basename(file), *finding.quoted[:1])]
+    texts = [text.encode("utf-8", "replace") for text in (posixpath.basename(file), *finding.values[:1])]
     return _is_example(finding, tree) or (len(texts) > 1 and bool(tree.find_mention(file, *texts)))
 
 

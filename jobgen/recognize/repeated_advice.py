@@ -64,7 +64,7 @@ def _name_decision(finding: Finding, tree: FileTree) -> tuple[str, ...]:
     if finding.rule in _FOR_ALL:
         return (finding.rule,)
     if finding.rule in _OF_SEVERAL:
-        return (finding.rule, *finding.quoted[:1])
+        return (finding.rule, *finding.values[:1])
     # A volume that is left over in copies of one template has the same place in all of them.
     place = finding.pointer if finding.rule == "unmounted-volume" else ""
     message = finding.message

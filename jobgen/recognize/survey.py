@@ -301,7 +301,7 @@ def _is_named(file: str) -> bool:
 
 def find_variable(finding: Finding) -> str:
     """Return the variable of a program in the values that a finding is about; empty if there is none."""
-    for value in finding.quoted:
+    for value in finding.values:
         for placeholder in find_placeholders(value):
             if placeholder.style in _STYLES:
                 return placeholder.token
@@ -318,7 +318,7 @@ def _find_unset(finding: Finding, tree: FileTree) -> str:
     """
     if finding.rule not in VALUE_RULES:
         return ""
-    for name in (name for value in finding.quoted for name in _EXPANDED.findall(value)):
+    for name in (name for value in finding.values for name in _EXPANDED.findall(value)):
         for folder in list_folders(finding.location.file):
             for path in (posixpath.join(folder, each) for each in KUSTOMIZATION_NAMES):
                 content = tree.read(path).content if tree.exists(path) else b""
@@ -333,7 +333,7 @@ def _find_argument(finding: Finding, tree: FileTree) -> str:
         return ""
     lines = tree.read(finding.location.file).content.decode("utf-8", "replace").split("\n")
     text = "\n".join(lines[finding.location.line - 1 : finding.location.line + _LINES_OF_SCRIPT])
-    options = (re.escape(each) for each in finding.quoted if each.startswith("--"))
+    options = (re.escape(each) for each in finding.values if each.startswith("--"))
     found = (re.search(rf"(?<![\w-]){each}[ \t=]\"?(\$\{{?[A-Za-z_]\w*\}}?)", text) for each in options)
     return next((match[1] for match in found if match), "")
 
@@ -345,7 +345,7 @@ def _find_hidden(finding: Finding, tree: FileTree) -> str:
     """Return the variable on the line of a value that is not shown, because it may be a secret; empty without one."""
     if finding.rule == _FORM:
         return _find_below(finding, tree)
-    if finding.rule not in VALUE_RULES or not any("…" in value for value in finding.quoted):
+    if finding.rule not in VALUE_RULES or not any("…" in value for value in finding.values):
         return ""
     folder, _, below = finding.location.file.rpartition("templates/")
     if below and tree.exists(posixpath.join(folder, CHART_METADATA)):

@@ -12,7 +12,7 @@ from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedList, locatable, override, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step
-from jobgen.model.sentence import Sentence, fault_of
+from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import list_alternatives
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion, merge
@@ -52,11 +52,11 @@ def _explain_path(failed: Problem) -> Problem:
     steps = path.split("/", 3) if isinstance(path, str) else []
     if steps[1:2] != ["spec"] or steps[2:3] == [] or steps[2] not in _FIELDS_OF_JOBS:
         return failed
-    missing = f"`/spec/{steps[2]}` does not exist"
-    if fault_of(failed.sentence) != missing:
+    missing = f"/spec/{steps[2]}"
+    if failed.about != missing:
         return failed
-    hint = f"`jsonPatch` changes the rendered object; write its path, or set `{steps[2]}` with `merge`"
-    return failed._replace(sentence=Sentence("{}; {}", missing, hint))
+    message = Sentence("`{}` does not exist; `jsonPatch` changes the rendered object; ", missing)
+    return failed._replace(sentence=message + f"write its path, or set `{steps[2]}` with `merge`")
 
 
 def apply_images(

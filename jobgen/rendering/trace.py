@@ -128,7 +128,7 @@ def name_removals(finding: Finding, path: tuple[Step, ...], mutated: Mutated) ->
     """The policies that remove a field beside a value, if the finding is about the field."""
     for removal in mutated.removals:
         *parent, name = removal.path
-        if removal.source.location and tuple(parent) in (path, path[:-1]) and name in finding.quoted:
+        if removal.source.location and tuple(parent) in (path, path[:-1]) and name in finding.values:
             text = f"policy `{removal.source.policy}` removes `{name}` when the object is created"
             yield Related(removal.source.location, text)
 

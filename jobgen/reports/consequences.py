@@ -184,14 +184,14 @@ def _leave_out_unmounted(findings: Sequence[Finding]) -> Sequence[Finding]:
         each
         for each in findings
         if each.rule != "unmounted-volume"
-        or ((each.object, each.env, *each.quoted[:1]) not in meant and (each.object, each.env) not in lost)
+        or ((each.object, each.env, *each.values[:1]) not in meant and (each.object, each.env) not in lost)
     ]
 
 
 def _leave_out_mounts(findings: Sequence[Finding]) -> Sequence[Finding]:
     """Return the findings without what is said of a path at which two volumes are mounted: one of them is wrong."""
     twice = {
-        (each.object, each.env, *each.quoted[:1])
+        (each.object, each.env, *each.values[:1])
         for each in findings
         if each.rule in _TWICE and each.severity is Severity.ERROR
     }
@@ -200,7 +200,7 @@ def _leave_out_mounts(findings: Sequence[Finding]) -> Sequence[Finding]:
     return [
         each
         for each in findings
-        if each.rule != "lost-checkpoints" or (each.object, each.env, *each.quoted[:1]) not in twice
+        if each.rule != "lost-checkpoints" or (each.object, each.env, *each.values[:1]) not in twice
     ]
 
 

@@ -139,7 +139,7 @@ def _explain(found: Finding, read_lines: Callable[[str], Sequence[str]]) -> Find
     line, *below = [each.rstrip("\r") for each in read_lines(at.file)[at.line - 1 : max(at.line, at.end_line)]] or [""]
     if len(line) > _LONGEST_LINE:
         return None
-    if found.severity is Severity.ERROR and any("//" in value or "/*" in value for value in found.quoted):
+    if found.severity is Severity.ERROR and any("//" in value or "/*" in value for value in found.values):
         return _report_comment(found, line)
     # A key without a value is reported where the value is missing.
     is_empty = at.end_line == at.line and at.end_column == at.column > 1

@@ -91,7 +91,7 @@ def find_placeholder(finding: Finding) -> str:
     if finding.rule not in VALUE_RULES or finding.cause == "no placeholder":
         return ""
     if finding.rule == RULE:
-        return finding.quoted[0]
+        return finding.values[0]
     values = (_VARIABLE.sub("", value) for value in _list_quoted(finding))
     tokens = (found.token for value in values for found in find_placeholders(value))
     # An overlay's `{team}` is filled by jobgen.
@@ -114,17 +114,17 @@ def find_capitals(finding: Finding) -> list[str]:
 def _list_quoted(finding: Finding) -> Sequence[str]:
     """Return the values that a finding quotes, without the names of variables and with them what to write instead."""
     if finding.rule != "wrong-type":
-        return finding.quoted
+        return finding.values
     wrong = finding.wrong_values
     values = tuple(_ASSIGNED_NAME.sub("", value) if "=" in value else value for value in wrong)
-    return finding.quoted if values == wrong else values
+    return finding.values if values == wrong else values
 
 
 def find_snake(finding: Finding) -> str:
     """Return the words with `_` that a finding refuses, which are names of variables in a template."""
     if not finding.rule.startswith("invalid-"):
         return ""
-    values = finding.quoted[1:] if finding.rule in _VALUES_OF_FIELD else finding.quoted
+    values = finding.values[1:] if finding.rule in _VALUES_OF_FIELD else finding.values
     return next(filter(_SNAKE.match, values), "")
 
 

@@ -77,7 +77,7 @@ def _follows(found: Finding, place: _Place) -> bool:
     if at.file != place.first.file or not place.line <= at.line <= place.last:
         return False
     if found.rule == "deletes-nothing":
-        return at.line == place.line and place.key in found.quoted
+        return at.line == place.line and place.key in found.values
     return found.rule in DEPENDS_ON
 
 

@@ -15,7 +15,7 @@ from jobgen.model.data import Node, TracedKey, TracedScalar, location_of, untrac
 from jobgen.model.finding import Cause, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.place import At, Entry, at_key, at_scalar, at_value
-from jobgen.model.sentence import Sentence, Words, advice_of, name_value
+from jobgen.model.sentence import Sentence, Words, name_value
 from jobgen.model.suggest import (
     NO_FIX,
     ask_for,
@@ -350,7 +350,13 @@ def _report_unknown(
     is_moved = block and advice in (f"write `{block}.{key}`", f"put it below `{block}`")
     fix_steps, safe = suggest_move(key, value, block, value) if is_moved else NO_FIX
     return Problem(
-        "unknown-field", Sentence("{}; {}", start, advice), place, fix_steps=fix_steps, safe=safe, cause=cause
+        "unknown-field",
+        Sentence("{}; {}", start, advice),
+        place,
+        fix_steps=fix_steps,
+        safe=safe,
+        cause=cause,
+        answer=advice,
     )
 
 
@@ -386,7 +392,7 @@ def _mapping(
         # A field whose name is misspelled is reported once.
         meant = {find_closest(str(key), missing) for key in value if fields[key] is None} if missing else set()
         for key in missing:
-            if key not in meant and not any(advice_of(each.sentence) == f"write `{key}`" for each in problems):
+            if key not in meant and not any(each.answer == f"write `{key}`" for each in problems):
                 message = Sentence("{} needs `{}`", title or f"`{name}`", key)
                 problems.append(Problem("missing-field", message, value or at_value(value, entry)))
         if len(value) < least:

@@ -23,6 +23,11 @@ _NODES_OF_STEP = 4
 class _FailedError(Exception):
     """The operation failed; its text says why."""
 
+    def __init__(self, message: str, missing: str = "") -> None:
+        super().__init__(message)
+        self.missing = missing
+        """The path that does not exist."""
+
 
 def apply_json_patch(
     target: Mapping[str, Node],
@@ -48,7 +53,8 @@ def apply_json_patch(
             problems.append(Problem("json-patch-failed", message, operation["path"]))
             return target
         except (_FailedError, InvalidPathError) as failed:
-            problems.append(Problem("json-patch-failed", str(failed), operation["path"]))
+            missing = failed.missing if isinstance(failed, _FailedError) else ""
+            problems.append(Problem("json-patch-failed", str(failed), operation["path"], about=missing))
             return target
     return changed
 
@@ -189,11 +195,11 @@ def _require_key(node: Any, step: Step, path: tuple[Step, ...], rest: Step | Non
         if "." in str(step) and rest is not None:
             # The domain of a label or a resource.
             advice = f"a `/` inside of a name is written `~1`, so write `{step}~1{rest}`"
-            raise _FailedError(f"`{_shown(path)}` does not exist; {advice}")
+            raise _FailedError(f"`{_shown(path)}` does not exist; {advice}", _shown(path))
         hint = _suggest_step(str(step), list(map(str, node)))
         if rest == "-" and not hint.endswith("?"):
             hint = f"; to create the list, write `path: {_shown(path)}`, and the value as an item of a list"
-        raise _FailedError(f"`{_shown(path)}` does not exist{hint}")
+        raise _FailedError(f"`{_shown(path)}` does not exist{hint}", _shown(path))
     if not isinstance(node, list):
         raise _FailedError(f"`{_shown(path)}` does not exist: its parent is a scalar")
     index = _find_index(node, step)

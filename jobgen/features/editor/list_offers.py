@@ -29,6 +29,7 @@ from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, untraced
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Fix, TextEdit, pluralize
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.sentence import values_of
 from jobgen.rendering.build import is_spec
 from jobgen.rendering.environment import new_overlay_use
 from jobgen.rendering.trace import Job
@@ -228,7 +229,7 @@ def list_fixes(request: offers.ActionRequest) -> Iterator[offers.Offer]:
 def _describe_edit(edit: TextEdit, finding: Finding) -> str:
     """Return what an edit does. A message is without secrets, so a value that it has may be shown."""
     shown = f"`{edit.value}`"
-    known = str(edit.value) in finding.quoted
+    known = str(edit.value) in values_of(finding.message)
     texts = {
         "quote": "quote the value",
         "set": f"write {shown}" if known else "change the value",

@@ -228,7 +228,7 @@ def _find_objects(findings: Iterable[Finding]) -> list[Finding]:
     names = set[str]()
     for each in findings:
         if each.rule == "duplicate-key" and each.location.column == 1:
-            name = each.quoted[0]
+            name = each.values[0]
             names.add(name)
             if keys is None or name in keys:
                 starts.append(each)
