@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from jobgen.model import placed
 from jobgen.model.data import location_of
 from jobgen.model.finding import Problem
+from jobgen.model.origins import Origins
 from jobgen.model.place import PathTo, Places, node_at
-from jobgen.model.placed import finish, with_nodes
+from jobgen.model.placed import finish, read_places, with_nodes
 
 
 def resolve(problem: Problem) -> Problem | None:
     """The problem of an object with locations, with its nodes."""
     return finish(with_nodes(problem))
+
+
+def check_located(check: Callable[[Any], Iterable[Problem]], located: Any) -> list[Problem]:
+    """The problems that a check finds in an object without its locations, with the nodes that have them."""
+    origins = Origins([located])
+    problems = map(finish, read_places(check(origins.objects[0]), origins.follow))
+    return [problem for problem in problems if problem is not None]
 
 
 def place_problem(problem: Problem, places: Places) -> Problem | None:

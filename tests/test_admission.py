@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from placedproblems import place_problem, resolve
+from placedproblems import check_located, place_problem
 from sampling import laws
 
 from jobgen.check.admission import validate_pod_template
@@ -31,7 +31,7 @@ def templates(path):
 
 
 def found(template):
-    return [(problem.rule, str(problem.sentence)) for problem in validate_pod_template(template, None, POD)]
+    return [(problem.rule, str(problem.sentence)) for problem in validate_pod_template(untraced(template), None, POD)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
@@ -43,7 +43,9 @@ def test_problems_are_on_their_lines(case):
         if rule
     )
     problems = [
-        resolve(problem) for template in templates(case) for problem in validate_pod_template(template, None, POD)
+        problem
+        for template in templates(case)
+        for problem in check_located(lambda plain: validate_pod_template(plain, None, POD), template)
     ]
 
     assert Counter((problem.location.line, problem.rule) for problem in problems) == expected
@@ -56,7 +58,8 @@ def test_problems_have_paths_to_where_they_are(case):
         plain = untraced(template)
         places = Places(plain)
         placed = [place_problem(problem, places) for problem in validate_pod_template(plain, None, POD)]
-        located = [resolve(problem).location for problem in validate_pod_template(template, None, POD)]
+        read = check_located(lambda plain: validate_pod_template(plain, None, POD), template)
+        located = [problem.location for problem in read]
 
         assert [
             follow(problem, lambda path, tree=template: path.follow(tree)).location for problem in placed
@@ -82,11 +85,9 @@ def test_messages_are_one_line():
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_plain_and_traced_templates_have_the_same_problems(case):
-    for template in templates(case):
-        bare = untraced(template)
-
-        assert found(template) == found(bare) == found(bare)
+def test_a_template_has_the_same_problems_again(case):
+    for template in map(untraced, templates(case)):
+        assert found(template) == found(template)
 
 
 def test_changed_template_is_checked_again():

@@ -15,7 +15,6 @@ import kubectl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from placedproblems import resolve
 from sampling import laws, sample
 
 from jobgen.check.checker import Checker
@@ -24,8 +23,10 @@ from jobgen.check.policy.eval_context import remove_parts
 from jobgen.check.policy.locate import Trials, find_failing_parts, find_first_failing_part, find_place
 from jobgen.check.policy.parse import is_policy
 from jobgen.cli.commands.policy import list_policies, run_cases
-from jobgen.model.data import untraced, value_of
+from jobgen.model.data import untraced
 from jobgen.model.finding import Severity
+from jobgen.model.origins import Origins
+from jobgen.model.placed import finish, read_places
 from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
 from jobgen.repo import layout
@@ -47,16 +48,17 @@ def documents(text, *, traced=True):
 
 
 def is_object(document):
-    return value_of(document["kind"]) in ("Thing", "Policy")
+    return document["kind"] in ("Thing", "Policy")
 
 
 def judged(text, *, traced=True):
     """All problems of a case: those of its policies, then those of its objects."""
-    found = documents(text, traced=traced)
-    policies, problems = compile_policies(document for document in found if not is_object(document))
+    origins = Origins(documents(text, traced=traced))
+    found = origins.objects
+    policies, problems = compile_policies((document for document in found if not is_object(document)), origins=origins)
     evaluator = PolicyEvaluator(policies, ClusterFacts())
-    denied = (problem for made in found if is_object(made) for problem in evaluator.find_problems(made))
-    return [*problems, *map(resolve, denied)]
+    denied = [problem for made in found if is_object(made) for problem in evaluator.find_problems(made)]
+    return list(map(finish, read_places([*problems, *denied], origins.follow)))
 
 
 def policy(expression, *, name="p", actions="Deny", more="", validation=""):

@@ -4,7 +4,7 @@ from collections import Counter
 from importlib import import_module
 
 import pytest
-from placedproblems import resolve
+from placedproblems import check_located
 from sampling import sample
 from validationcases import find_problems, list_cases, read_expected, read_objects
 
@@ -17,20 +17,16 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.par
 
 @every_case
 def test_problems_are_on_their_lines(case):
-    problems = [resolve(problem) for obj in read_objects(case) for problem in find_problems(obj)]
+    problems = [problem for obj in read_objects(case) for problem in check_located(find_problems, obj)]
 
     assert Counter((problem.location.line, problem.rule) for problem in problems) == read_expected(case)
     assert {problem.category for problem in problems} <= {"schema", "pod"}
 
 
 @every_case
-def test_plain_and_traced_objects_have_the_same_problems(case):
-    for obj in read_objects(case):
+def test_the_objects_of_cases_have_known_kinds(case):
+    for obj in map(untraced, read_objects(case)):
         assert find_kind(obj) is not None or case.parent.name == "workloads", obj["kind"]
-        plain, traced = (
-            [(each.rule, str(each.sentence)) for each in find_problems(data)] for data in (untraced(obj), obj)
-        )
-        assert plain == traced
 
 
 def test_every_kind_is_listed_once():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from placedproblems import resolve
+from placedproblems import check_located
 
 from jobgen.check.validation import validate_object
 from jobgen.k8s.kinds import NEWEST_RELEASE
@@ -58,7 +58,7 @@ def test_findings_are_at_the_fault(path):
     table = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
     for case in table.get("lines", ()):
         (document,) = read(case["text"].encode(), "a.yaml", traced=True).documents
-        problems = map(resolve, validate_object(document.data, NEWEST_RELEASE))
+        problems = check_located(lambda plain: validate_object(plain, NEWEST_RELEASE), document.data)
 
         assert [problem.location.line for problem in problems] == [case["line"]], case["text"]
 

@@ -22,12 +22,12 @@ from jobgen.explanation.explain import (
     list_cluster_changes,
     list_field_paths,
 )
-from jobgen.k8s.objects import Manifest
 from jobgen.model.builtin_rules import canonical_rule_name, former_rule_names
 from jobgen.model.data import untraced
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.origins import Origins
 from jobgen.model.path import InvalidPathError, parse_path
 from jobgen.model.suggest import did_you_mean, list_alternatives, list_jobs, suggest_or
 from jobgen.pipeline.policies import ClusterMutations
@@ -206,9 +206,7 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
     return Explanation(tuple(fields), None, tuple(found.findings), tuple(trace.env for trace in traces), tuple(changes))
 
 
-def _explain_launch(
-    project: Project, trace: TracedJob, describe: Callable[[Manifest], Any]
-) -> Iterator[ExplainedField]:
+def _explain_launch(project: Project, trace: TracedJob, describe: Callable[..., Any]) -> Iterator[ExplainedField]:
     """Explain the command of each role as it runs, and its numbers, with the layers that set them."""
     # Imported late: most explanations are about fields.
     from jobgen.pipeline.environment_checker import EnvironmentChecker
@@ -217,7 +215,8 @@ def _explain_launch(
     if trace.traced.object is None:
         return
     checker = EnvironmentChecker(EnvironmentRunner(project.config, trace.env)).find_checker(trace.job.file.path)
-    for launch in describe(checker.manifest(trace.traced.object)):
+    origins = Origins([trace.traced.object])
+    for launch in describe(checker.manifest(origins.objects[0]), origins.follow):
         title = f"{LAUNCH} of {', '.join(launch.roles)}" if launch.roles else LAUNCH
         for name, value, source, node in (("command", launch.command, "as it runs", None), *launch.rows):
             layers = list(list_assignments(node))

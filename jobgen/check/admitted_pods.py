@@ -8,7 +8,7 @@ from functools import partial
 from jobgen.check.schema.admitted import UID
 from jobgen.k8s.nodes import get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node, value_of, with_value
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, Gathered, Place, Places, find_at
@@ -21,11 +21,11 @@ _CREATES_NO_PODS = frozenset((("", "Pod"), ("", "PodTemplate"), ("kueue.x-k8s.io
 class AdmittedPod(NamedTuple):
     """A pod that will be created, and the template that says what it is."""
 
-    object: Mapping[str, Node]
-    template: Node
+    object: Mapping[str, Plain]
+    template: Plain
     manifest: Manifest
     """The object that the pod is created for."""
-    sources: Mapping[int, Mapping[str, Node]]
+    sources: Mapping[int, Mapping[str, Plain]]
     """What mappings of the pod were made of, by their identity: expressions read plain mappings only."""
 
     def locate(self, problem: Problem) -> Problem:
@@ -72,35 +72,35 @@ def list_admitted_pods(manifest: Manifest) -> Iterator[AdmittedPod]:
             yield AdmittedPod(made, pod.template, manifest, sources)
 
 
-def _make_pod(pod: Pod) -> tuple[dict[str, Node], dict[int, Mapping[str, Node]]]:
+def _make_pod(pod: Pod) -> tuple[dict[str, Plain], dict[int, Mapping[str, Plain]]]:
     """Return a pod, and what its mappings are made of."""
     owner = pod.manifest.object
     kept = {key: value for key, value in pod.metadata.items() if key in ("labels", "annotations")}
     # What the pod has of its owner is not where the pod is written.
-    head = {key: value_of(owner.get(key)) for key in ("apiVersion", "kind")}
-    named = {str(key): value_of(value) for key, value in pod.manifest.metadata.items()}
-    place: dict[str, Node] = {"namespace": named["namespace"]} if "namespace" in named else {}
-    controller: dict[str, Node] = {**head, "name": named.get("name", "")}
+    head = {key: owner.get(key) for key in ("apiVersion", "kind")}
+    named = {str(key): value for key, value in pod.manifest.metadata.items()}
+    place: dict[str, Plain] = {"namespace": named["namespace"]} if "namespace" in named else {}
+    controller: dict[str, Plain] = {**head, "name": named.get("name", "")}
     # An operator may create a Job or a StatefulSet, which creates the pods; all of them are controllers.
-    references: list[Node] = [{**controller, "uid": UID, "controller": True}]
-    metadata: dict[str, Node] = {"generateName": "pod-", **place, **kept, "ownerReferences": references}
+    references: list[Plain] = [{**controller, "uid": UID, "controller": True}]
+    metadata: dict[str, Plain] = {"generateName": "pod-", **place, **kept, "ownerReferences": references}
     policy, written = _find_restart_policy(pod)
     spec = {**pod.spec, "restartPolicy": policy} if policy is not None else {**pod.spec}
     places = {key: At(pod.spec, key) for key in pod.spec if key != "restartPolicy" or policy is None}
-    sources: dict[int, Mapping[str, Node]] = {
+    sources: dict[int, Mapping[str, Plain]] = {
         id(metadata): Derived(metadata, pod.metadata),
         id(spec): Gathered(spec, places if written is None else {**places, "restartPolicy": written}),
     }
-    made: dict[str, Node] = {
-        "apiVersion": with_value(owner.get("apiVersion"), "v1"),
-        "kind": with_value(owner.get("kind"), "Pod"),
+    made: dict[str, Plain] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": metadata,
         "spec": spec,
     }
     return made, sources
 
 
-def _find_restart_policy(pod: Pod) -> tuple[Node, At | None]:
+def _find_restart_policy(pod: Pod) -> tuple[Plain, At | None]:
     """The policy that an operator writes into the pods of a role, and its place.
 
     That of the template counts where the operator keeps it: then there is none.
@@ -113,4 +113,4 @@ def _find_restart_policy(pod: Pod) -> tuple[Node, At | None]:
     if not policy:
         return None, None
     place = find_at(role.replica_spec, *map(str, kind.replicas.restart_policy))
-    return with_value(role.restart_policy_node, policy), place
+    return policy, place

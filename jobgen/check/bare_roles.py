@@ -7,7 +7,7 @@ from functools import partial
 
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Role
-from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.data import Plain, TracedScalar
 from jobgen.model.finding import Problem
 from jobgen.model.place import find_at, identify
 from jobgen.model.sentence import Sentence
@@ -31,11 +31,11 @@ def place_in_role(problems: list[Problem], role: Role) -> list[Problem]:
 def _explain_missing_image(problem: Problem, role: Role) -> Problem:
     """Return a problem of a missing image at the role that lacks it, with the role that has one; others as they are."""
     main = _find_main(role)
-    if identify(problem.node) != identify(main) or value_of(main.get("image")):
+    if identify(problem.node) != identify(main) or main.get("image"):
         return problem
     for other in role.manifest.roles:
         found = _find_main(other)
-        if other is role or not value_of(found.get("image")):
+        if other is role or not found.get("image"):
             continue
         lacking = [field for field in _FIELDS if field in found and field not in main]
         fields, them = " and no ".join(f"`{field}`" for field in lacking), "it" if len(lacking) == 1 else "them"
@@ -51,6 +51,6 @@ def _explain_added(message: str, problem: Problem, is_spec: bool) -> Problem:
     return problem._replace(sentence=message) if is_added else problem._replace(at=None)
 
 
-def _find_main(role: Role) -> Mapping[str, Node]:
+def _find_main(role: Role) -> Mapping[str, Plain]:
     containers = as_list(role.pod.spec.get("containers"))
     return as_mapping(containers[0]) if containers else {}

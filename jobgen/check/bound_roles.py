@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
@@ -34,7 +34,7 @@ class WrongRole(NamedTuple):
     meant: int
 
 
-def read_role(obj: Mapping[str, Node]) -> NamedRole | None:
+def read_role(obj: Mapping[str, Plain]) -> NamedRole | None:
     """Return a role, or what a RoleBinding names; None for other objects, and for names that are filled in later."""
     kind, is_binding = as_text(obj.get("kind")), as_text(obj.get("kind")) == "RoleBinding"
     if kind not in KINDS and not is_binding:
@@ -76,7 +76,7 @@ def find_wrong_roles(named: Sequence[NamedRole]) -> Iterator[WrongRole]:
             yield WrongRole(number, "name", message, near[written, meant])
 
 
-def find_misnamed_roles(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
+def find_misnamed_roles(objects: Sequence[Mapping[str, Plain]]) -> Iterator[tuple[int, Problem]]:
     """Report each RoleBinding of a file or a build, by its number, whose role is not there."""
     named = {number: role for number, obj in enumerate(objects) if (role := read_role(obj))}
     numbers = [*named]

@@ -29,7 +29,7 @@ from jobgen.k8s.objects import Manifest, Pod, Role, no_configs
 from jobgen.k8s.operators import name_last_pod
 from jobgen.k8s.secrets import without_ciphertext
 from jobgen.k8s.workloads import list_claim_paths
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, drop_consequences
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.mutated import Mutated
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from jobgen.check.policy.mutator import Mutator
     from jobgen.check.schema.tree_definitions import TreeKind
 
-_SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
+_SchemaCheck = Callable[[Mapping[str, Plain]], list[Problem]]
 
 # Pod rules that the schema of a CRD covers too; its messages are more precise.
 _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
@@ -64,7 +64,7 @@ _VALIDATION = "the validation of the object and its pods"
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 # Rules about objects that users apply and queue themselves, not about those inside them.
 _ABOUT_APPLIED_OBJECTS = frozenset(("gitops", "scheduling", "team"))
-_APP_WRAPPER: Mapping[str, Node] = {
+_APP_WRAPPER: Mapping[str, Plain] = {
     "apiVersion": "workload.codeflare.dev/v1beta2",
     "kind": "AppWrapper",
     "name": "app-wrapper",
@@ -94,12 +94,10 @@ class Checker:
         evaluator: PolicyEvaluator | None = None,
         read_catalog: CatalogSource = no_catalog,
         find_definitions: DefinitionSource = no_definitions,
-        find_config: Callable[..., Mapping[str, Node] | None] | None = None,
+        find_config: Callable[..., Mapping[str, Plain] | None] | None = None,
     ) -> None:
         self.layers = layers
-        self.kinds = {
-            (str(value_of(kind.api_version)), name): kind for kind in kinds for name in (kind.name, *kind.aliases)
-        }
+        self.kinds = {(str(kind.api_version), name): kind for kind in kinds for name in (kind.name, *kind.aliases)}
         self.cluster = cluster
         self.evaluator = evaluator
         self.team: TeamScope | None = None
@@ -134,7 +132,7 @@ class Checker:
         other.evaluator, other._mutator = evaluator, None  # noqa: SLF001 -- it is one of its own
         return other
 
-    def __call__(self, obj: Mapping[str, Node]) -> list[Problem]:
+    def __call__(self, obj: Mapping[str, Plain]) -> list[Problem]:
         """Everything that is wrong with an object that mutating policies have changed, with paths into it."""
         return self.find_problems(self.manifest(obj))
 
@@ -154,7 +152,7 @@ class Checker:
         return problems
 
     def _find_placed(
-        self, manifest: Manifest, path: ObjectPath = (), owner: Mapping[str, Node] | None = None
+        self, manifest: Manifest, path: ObjectPath = (), owner: Mapping[str, Plain] | None = None
     ) -> list[Problem]:
         """What is wrong with an object at a path in another one, which owns it, or with one by itself."""
         problems = self._validate(manifest)
@@ -174,7 +172,7 @@ class Checker:
             return place_problems([*problems, *denied], obj, path)
         return place_problems(problems, manifest.object, path) + place_problems(denied, obj, path)
 
-    def _find_denied(self, obj: Mapping[str, Node], manifest: Manifest, *, is_typed: bool) -> list[Problem]:
+    def _find_denied(self, obj: Mapping[str, Plain], manifest: Manifest, *, is_typed: bool) -> list[Problem]:
         """What policies deny or warn about in an object and its pods."""
         if self.evaluator is None:
             return []
@@ -202,13 +200,13 @@ class Checker:
             for name, fact in self._rule_runner.collect_facts(inner, problems, names):
                 yield name, fact._replace(path=(*path, *fact.path))
 
-    def _list_wrapped(self, obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Manifest, tuple[Problem, ...]]]:
+    def _list_wrapped(self, obj: Mapping[str, Plain]) -> Iterator[tuple[ObjectPath, Manifest, tuple[Problem, ...]]]:
         """The objects inside an AppWrapper, as mutating policies change them when its operator creates them."""
         for path, inner in list_wrapped_objects(obj) if is_app_wrapper(obj) else ():
             mutated = self.mutate(inner)
             yield path, self.manifest(mutated.object), mutated.failures
 
-    def mutate(self, obj: Mapping[str, Node]) -> Mutated:
+    def mutate(self, obj: Mapping[str, Any]) -> Mutated:
         """An object with what the mutating policies of the repository change when it is created."""
         if self.evaluator is None or not self.evaluator.policies.mutating:
             return Mutated(obj)
@@ -222,7 +220,7 @@ class Checker:
         except Exception as error:  # noqa: BLE001 -- a faulty policy must not hide what the checks find
             return Mutated(obj, (report_exception("the mutation by policies", error, obj),))
 
-    def mutate_all(self, obj: Mapping[str, Node]) -> Mutated:
+    def mutate_all(self, obj: Mapping[str, Any]) -> Mutated:
         """An object with what mutating policies change, also in the objects inside it."""
         mutated = self.mutate(obj)
         if mutated.object is obj and (self.evaluator is None or not self.evaluator.policies.mutating):
@@ -235,12 +233,11 @@ class Checker:
                 )
         return mutated
 
-    def manifest(self, obj: Mapping[str, Node]) -> Manifest:
+    def manifest(self, obj: Mapping[str, Plain]) -> Manifest:
         """The object with its kind and cluster, as rules read it; without values that SOPS encrypted."""
         obj = without_ciphertext(obj)
-        api_version, name = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
-        is_traced = type(obj.get("kind")) is not str
-        find = no_configs if self._find_config is None else partial(self._find_config, self.folder, is_traced=is_traced)
+        api_version, name = str(obj.get("apiVersion")), str(obj.get("kind"))
+        find = no_configs if self._find_config is None else partial(self._find_config, self.folder)
         return Manifest(obj, self.kinds.get((api_version, name)), self.cluster, self._read_catalog, self.team, find)
 
     def read_schema(self, api_version: str, kind: str) -> dict[str, Any] | None:
@@ -264,7 +261,7 @@ class Checker:
         """Return True if the schema of an object is one of the repository."""
         return self._read_own_schema(manifest) is not None
 
-    def find_schema_problems(self, obj: Mapping[str, Node]) -> list[Problem]:
+    def find_schema_problems(self, obj: Mapping[str, Plain]) -> list[Problem]:
         """What the schema of an object refuses, without the validation that Kubernetes and operators add in code."""
         return _run_stage(obj, lambda: self._check_schema(self.manifest(obj)))
 
@@ -329,7 +326,7 @@ class Checker:
         # An object of an old version is not served at all, so this is enough to say.
         return [missing] if missing.rule == "old-api-version" else [missing, *_check_metadata()(manifest.object)]
 
-    def evaluate_policies(self, obj: Mapping[str, Node]) -> list[Problem]:
+    def evaluate_policies(self, obj: Mapping[str, Plain]) -> list[Problem]:
         """What the policies of the repository deny or warn about."""
         if self.evaluator is None:
             return []
@@ -361,7 +358,7 @@ class Checker:
 
         return SchemaSource(self.find_admission, self.read_schema)
 
-    def find_admission(self, obj: Mapping[str, Node]) -> Admission:
+    def find_admission(self, obj: Mapping[str, Plain]) -> Admission:
         """The conversion of an object to what the API server passes to policies."""
         written = as_text(obj.get("apiVersion")), as_text(obj.get("kind"))
         if written not in self._admissions:
@@ -479,7 +476,7 @@ class Checker:
         return Problem("missing-schema", message, place, category="meta", severity=Severity.WARNING)
 
 
-def _replace(tree: Any, path: ObjectPath, value: Node) -> Any:
+def _replace(tree: Any, path: ObjectPath, value: Plain) -> Any:
     """Return a copy of a tree with another node at a path."""
     if not path:
         return value
@@ -507,7 +504,7 @@ def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
 
     path, content, finding = schema
 
-    def report_broken(reason: str, obj: Mapping[str, Node]) -> list[Problem]:
+    def report_broken(reason: str, obj: Mapping[str, Plain]) -> list[Problem]:
         message = Sentence("the schema `{}` cannot be used: {}", path, reason)
         return [Problem("broken-schema", message, At(obj, "kind"), category="meta")]
 
@@ -519,7 +516,7 @@ def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
     ignored = f"the schema `{path}` has {words}, which is not evaluated, because a CRD cannot have it"
     ignored += "; write an `x-kubernetes-validations` rule instead"
 
-    def check_or_report(obj: Mapping[str, Node]) -> list[Problem]:
+    def check_or_report(obj: Mapping[str, Plain]) -> list[Problem]:
         try:
             found = check(obj)
         except BrokenSchemaError as error:
@@ -532,7 +529,7 @@ def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
     return check_or_report
 
 
-def _run_stage(obj: Mapping[str, Node], find: Callable[[], Iterable[Problem]]) -> list[Problem]:
+def _run_stage(obj: Mapping[str, Plain], find: Callable[[], Iterable[Problem]]) -> list[Problem]:
     """The problems that one stage of the validation finds; an exception in it hides nothing that the others find."""
     problems: list[Problem] = []
     try:
@@ -573,7 +570,7 @@ def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
 
 def _validate_pod_of_role(pod: Pod, role: Role, volumes: list[str], release: Release) -> list[Problem]:
     # Operators have a default, and none of them uses the policy of the template.
-    policy = value_of(role.restart_policy_node) or role.restart_policy or "OnFailure"
+    policy = role.restart_policy_node or role.restart_policy or "OnFailure"
     if policy == "ExitCode":
         # This is a policy of the operator; the pods get `Never`.
         policy = "Never"

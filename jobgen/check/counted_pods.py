@@ -8,7 +8,7 @@ from jobgen.k8s.devices import is_device
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.workloads import count_job_pods
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place
@@ -47,7 +47,7 @@ class CreatedPods(NamedTuple):
         return pods if self.runs == 1 else [(pod, min(count * self.runs, MAX_PODS)) for pod, count in pods]
 
 
-CountObject = Callable[[Mapping[str, Node]], CreatedPods]
+CountObject = Callable[[Mapping[str, Plain]], CreatedPods]
 """Counts the pods of an object inside of another one."""
 
 
@@ -70,36 +70,36 @@ _RUN_TIME = lazy_pattern(r"\{\{|\$[({]")
 """How a text begins whose value another program fills in."""
 
 
-def count_scale(annotations: Mapping[str, Node]) -> int:
+def count_scale(annotations: Mapping[str, Plain]) -> int:
     """Return the most pods that the annotations of Knative ask for; 1 if they ask for none."""
     numbers = (read_count(as_text(annotations.get(_SCALE_DOMAIN + name))) for name in _SCALE)
     return max((each for each in numbers if each), default=1)
 
 
-def _count_scaled_jobs(node: Mapping[str, Node]) -> int:
+def _count_scaled_jobs(node: Mapping[str, Plain]) -> int:
     most = as_integer(node.get("maxReplicaCount"))
     return _SCALED_JOBS if most is None else max(most, 0)
 
 
-def _count_trials(node: Mapping[str, Node]) -> int:
+def _count_trials(node: Mapping[str, Plain]) -> int:
     parallel, most = as_integer(node.get("parallelTrialCount")), as_integer(node.get("maxTrialCount"))
     count = _PARALLEL_TRIALS if parallel is None else max(parallel, 0)
     return count if most is None else min(count, max(most, 0))
 
 
-def _count_nodes(node: Mapping[str, Node]) -> int:
+def _count_nodes(node: Mapping[str, Plain]) -> int:
     # The node that serves the model is one of them, and stands beside the workers.
     return max((as_integer(node.get("pipelineParallelSize")) or 1) - 1, 1)
 
 
-def _count_matrix(node: Mapping[str, Node]) -> int:
+def _count_matrix(node: Mapping[str, Plain]) -> int:
     matrix, count = as_mapping(node.get("matrix")), 1
     for each in as_list(matrix.get("params")):
         count = min(count * max(len(as_list(as_mapping(each).get("value"))), 1), MAX_PODS)
     return max(count, 1) + len(as_list(matrix.get("include")))
 
 
-_COUNTERS: Mapping[str, Callable[[Mapping[str, Node]], int]] = {
+_COUNTERS: Mapping[str, Callable[[Mapping[str, Plain]], int]] = {
     "jobTargetRef": _count_scaled_jobs,  # a ScaledJob of KEDA
     "trialTemplate": _count_trials,  # an Experiment of Katib
     "pipelineParallelSize": _count_nodes,  # an InferenceService of KServe
@@ -108,7 +108,7 @@ _COUNTERS: Mapping[str, Callable[[Mapping[str, Node]], int]] = {
 """Fields beside which other fields say how many times what is below exists."""
 
 
-def _count(node: Mapping[str, Node]) -> int:
+def _count(node: Mapping[str, Plain]) -> int:
     for field, counter in _COUNTERS.items():
         if field in node:
             return counter(node)
@@ -136,11 +136,11 @@ class PodSearch:
         self.found: list[CountedPod] = []
         self.unknown: list[Unknown] = []
 
-    def search(self, top: Node, labels: Mapping[str, Node], times: int = 1, seen: Iterable[int] = ()) -> None:
+    def search(self, top: Plain, labels: Mapping[str, Plain], times: int = 1, seen: Iterable[int] = ()) -> None:
         """Search in a part of an object; `seen` are the ids of resources and objects that count already."""
         known = frozenset(seen)
         labels = {**labels, **as_mapping(get_path(top, "podMetadata", "labels"))}
-        below: list[tuple[Node, Mapping[str, Node], Mapping[str, Node], int]] = [(top, {}, labels, times)]
+        below: list[tuple[Plain, Mapping[str, Plain], Mapping[str, Plain], int]] = [(top, {}, labels, times)]
         while below:
             node, spec, labels, count = below.pop()
             if isinstance(node, list):
@@ -163,7 +163,7 @@ class PodSearch:
             below += ((child, spec, labels, count) for child in reversed(node.values()))
 
     def _add_container(
-        self, container: Mapping[str, Node], spec: Mapping[str, Node], labels: Mapping[str, Node], count: int
+        self, container: Mapping[str, Plain], spec: Mapping[str, Plain], labels: Mapping[str, Plain], count: int
     ) -> None:
         resources = as_mapping(container.get("resources"))
         claims = spec.get("resourceClaims") if "claims" in resources else None
@@ -173,29 +173,29 @@ class PodSearch:
             self.found.append((pod, count))
         self.unknown += find_unknown_amounts(resources)
 
-    def _add_nodes(self, node: Mapping[str, Node], count: int, labels: Mapping[str, Node]) -> None:
+    def _add_nodes(self, node: Mapping[str, Plain], count: int, labels: Mapping[str, Plain]) -> None:
         """Add the workers of a model whose runtime has their containers: KServe gives each of them its GPUs."""
         if any(field in str(node.get("containers")) for field in _RESOURCES):
             return
         amount = max(as_integer(node.get("tensorParallelSize")) or 1, 1)
-        limits: Node = {"limits": {self.manifest.cluster.gpu_resource: amount}}
+        limits: Plain = {"limits": {self.manifest.cluster.gpu_resource: amount}}
         self._add_container({"name": "worker-container", "resources": limits}, {}, labels, count)
 
-    def _add_object(self, obj: Mapping[str, Node], count: int) -> None:
+    def _add_object(self, obj: Mapping[str, Plain], count: int) -> None:
         assert self.count_object is not None
         created = self.count_object(obj)
         self.unknown += created.unknown
         self.found += ((pod, min(number * count, MAX_PODS)) for pod, number in created.pods)
 
 
-def _is_object(node: Mapping[str, Node]) -> bool:
+def _is_object(node: Mapping[str, Plain]) -> bool:
     has_type = "apiVersion" in node and "kind" in node
     return (
         has_type and bool(as_text(node["apiVersion"]) and as_text(node["kind"])) and isinstance(node.get("spec"), dict)
     )
 
 
-def find_unknown_amounts(resources: Mapping[str, Node]) -> list[Unknown]:
+def find_unknown_amounts(resources: Mapping[str, Plain]) -> list[Unknown]:
     """Return the amounts of devices that are a text which another program fills in."""
     amounts = [
         (At(holder, name), as_text(node))

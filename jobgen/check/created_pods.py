@@ -28,7 +28,7 @@ from jobgen.k8s.objects import Container, Manifest, replace_object
 from jobgen.k8s.resources import list_counted_pods
 from jobgen.k8s.team_kinds import counts_pods
 from jobgen.k8s.workloads import RAY_CLUSTERS
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.place import Derived, DerivedList
 from jobgen.spec.teams import CountedPods
@@ -63,7 +63,7 @@ def find_created_pods(manifest: Manifest, depth: int = 0) -> CreatedPods:
     return found._replace(described=described, runs=runs, advice=advice_of_runs or found.advice or advice)
 
 
-def count_object(outer: Manifest, depth: int, obj: Mapping[str, Node]) -> CreatedPods:
+def count_object(outer: Manifest, depth: int, obj: Mapping[str, Plain]) -> CreatedPods:
     """Count the pods of an object inside of another one."""
     inner = Manifest(obj, None, outer.cluster, outer.read_catalog, outer.team, outer.find_config)
     return find_created_pods(inner, depth + 1)
@@ -206,7 +206,7 @@ def _start(manifest: Manifest) -> tuple[Manifest, str]:
         obj = _set_at(obj, ("spec", "jobTemplate", "spec", "suspend"), value=False)
     clusters = _RAY_CLUSTERS.get(manifest.kind_name, ()) if manifest.group == "ray.io" else ()
     cluster = as_mapping(get_path(obj, *clusters)) if clusters else {}
-    if value_of(cluster.get("enableInTreeAutoscaling")) is True:
+    if cluster.get("enableInTreeAutoscaling") is True:
         written = as_list(cluster.get("workerGroupSpecs"))
         known = list(map(as_mapping, written))
         groups = [Derived({**group, "replicas": group.get("maxReplicas", MAX_PODS)}, group) for group in known]
@@ -221,6 +221,6 @@ def _start(manifest: Manifest) -> tuple[Manifest, str]:
     return (manifest if obj is manifest.object else replace_object(manifest, obj)), advice
 
 
-def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: Node) -> dict[str, Node]:
+def _set_at(node: Mapping[str, Plain], path: Sequence[str], *, value: Plain) -> dict[str, Plain]:
     below = _set_at(as_mapping(node.get(path[0])), path[1:], value=value) if len(path) > 1 else value
     return Derived({**node, path[0]: below}, node)

@@ -11,7 +11,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_node
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.team_kinds import explain_refusal
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step, format_dotted
 from jobgen.model.place import At, Place
@@ -25,9 +25,9 @@ _STEPS = 10
 class _Found(NamedTuple):
     """What is at the path of an entry."""
 
-    beside: Node
+    beside: Plain
     """The mapping or list that it is in."""
-    node: Node
+    node: Plain
     place: Place
 
 
@@ -44,7 +44,7 @@ class DeclaredPods(NamedTuple):
     pods: Sequence[CountedPod]
     refused: Sequence[Unknown] = ()
     unknown: Sequence[Unknown] = ()
-    objects: Sequence[Node] = ()
+    objects: Sequence[Plain] = ()
     """The objects inside whose pods are among these."""
 
 
@@ -55,7 +55,7 @@ def find_declared_pods(
     pods: list[CountedPod] = []
     refused: list[Unknown] = []
     unknown: list[Unknown] = []
-    objects: list[Node] = []
+    objects: list[Plain] = []
     for entry in entries:
         for found in _walk(manifest.object, manifest.object, entry.at, manifest.object, ()):
             if isinstance(found, _Missing):
@@ -92,7 +92,7 @@ def _count_one(manifest: Manifest, holds: str, found: _Found, count_object: Coun
     return DeclaredPods(created.pods, created.refused, created.unknown, [node])
 
 
-def _multiply(obj: Mapping[str, Node], beside: Node, entry: CountedPods) -> int | CountPath:
+def _multiply(obj: Mapping[str, Plain], beside: Plain, entry: CountedPods) -> int | CountPath:
     """Return the number of pods; the path of what is not one number."""
     product = 1
     for factor in entry.factors:
@@ -100,7 +100,7 @@ def _multiply(obj: Mapping[str, Node], beside: Node, entry: CountedPods) -> int 
             product *= factor
             continue
         found = list(find_nodes(beside if factor.is_beside else obj, factor.path))
-        if all(value_of(each) is None for each in found):
+        if all(each is None for each in found):
             product *= entry.omitted
             continue
         number = as_integer(found[0])
@@ -112,7 +112,7 @@ def _multiply(obj: Mapping[str, Node], beside: Node, entry: CountedPods) -> int 
 
 
 def _walk(
-    node: Node, place: Place, steps: Sequence[Step], beside: Node, path: tuple[Step, ...]
+    node: Plain, place: Place, steps: Sequence[Step], beside: Plain, path: tuple[Step, ...]
 ) -> Iterator[_Found | _Missing]:
     """Yield what is at a path; an empty list has no items, and what is missing is named."""
     if not steps:
@@ -123,7 +123,7 @@ def _walk(
         children = list(node.items()) if isinstance(node, dict) else list(enumerate(node))
     else:
         children = _find_children(node, step)
-        if all(value_of(child) is None for _, child in children):
+        if all(child is None for _, child in children):
             yield _Missing(place, (*path, step))
             return
     below = node if not isinstance(step, NamedItem) else beside
@@ -132,7 +132,7 @@ def _walk(
         yield from _walk(child, At(node, key), steps[1:], below, (*path, step))
 
 
-def _find_children(node: Node, step: Step) -> list[tuple[Any, Node]]:
+def _find_children(node: Plain, step: Step) -> list[tuple[Any, Plain]]:
     """Return the entries of a mapping or a list that a step leads to, each with its key or index."""
     if isinstance(step, NamedItem):
         items = enumerate(as_list(node))

@@ -18,7 +18,7 @@ from jobgen.check.rules import Rule, Scope, Violation
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, find_places, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, ValidFields, untraced, value_of
+from jobgen.model.data import Plain, ValidFields, untraced
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEFECT_ITEMS, MAX_DEFECTS
@@ -234,7 +234,7 @@ def read_own(files: tuple[File, ...], kinds: tuple[Kind, ...]) -> tuple[tuple[De
     return tuple(found.values()), tuple(findings)
 
 
-def _report(node: Node, message: Words) -> Problem:
+def _report(node: Plain, message: Words) -> Problem:
     return Problem("invalid-defect", message, node)
 
 
@@ -293,9 +293,9 @@ def find_in_examples(defect: Defect, text: str, kinds: Sequence[Kind]) -> Iterat
     block |= {"kubernetes": version} if defect.component == "kubernetes" else {}
     block["operators"] = {**block.get("operators", {}), defect.component: version}
     cluster = parse_cluster(block)
-    known = {(str(value_of(kind.api_version)), kind.name): kind for kind in kinds}
+    known = {(str(kind.api_version), kind.name): kind for kind in kinds}
     objects = [each.data for each in read(text.encode(), defect.name).documents if isinstance(each.data, dict)]
-    found: dict[str, list[Mapping[str, Node]]] = {}
+    found: dict[str, list[Mapping[str, Plain]]] = {}
     for obj in objects:
         found.setdefault(name_object(obj)[0], []).append(obj)
     evaluator = _Evaluator(cluster)
@@ -345,7 +345,7 @@ class _Evaluator:
         return self.check(defect, manifest, state.objects)
 
     def check(
-        self, defect: Defect, manifest: Manifest, known: Mapping[str, Sequence[Mapping[str, Node]]] | None = None
+        self, defect: Defect, manifest: Manifest, known: Mapping[str, Sequence[Mapping[str, Plain]]] | None = None
     ) -> Iterator[Violation]:
         """Find a defect in an object."""
         if not defect.concerns(manifest):
@@ -391,7 +391,7 @@ class _Evaluator:
                 bound = self._bound = self._bound or Bound(values, self._budget)
             if compiled(bound) is True:
                 at_fault: Place = At(manifest.object, "kind") if place is manifest.object else place
-                value = value_of(node_at(at_fault))
+                value = node_at(at_fault)
                 if defect.value:
                     value = _compile(defect.value, "string")(bound)
                 yield Violation(at_fault, defect.write_message(declared, "" if isinstance(value, Failed) else value))
@@ -403,7 +403,7 @@ def _compile(text: str, returns: str = "bool") -> Expression:
     return compiled
 
 
-def _list_items(each: tuple[str, ...], manifest: Manifest) -> Iterator[Node]:
+def _list_items(each: tuple[str, ...], manifest: Manifest) -> Iterator[Plain]:
     """The parts of an object for which a condition is evaluated."""
     if not each:
         yield manifest.object
@@ -422,7 +422,7 @@ def _parse_at(path: str) -> tuple[Step, ...]:
     return parse_dotted(path)
 
 
-def _find_cluster_queue(manifest: Manifest, known: Mapping[str, Sequence[Mapping[str, Node]]]) -> Mapping[str, Node]:
+def _find_cluster_queue(manifest: Manifest, known: Mapping[str, Sequence[Mapping[str, Plain]]]) -> Mapping[str, Plain]:
     """The ClusterQueue of an object's queue; empty if it is not known."""
     name = as_text(manifest.labels.get(QUEUE_LABEL))
     for local in known.get("LocalQueue", ()) if name else ():
@@ -432,7 +432,7 @@ def _find_cluster_queue(manifest: Manifest, known: Mapping[str, Sequence[Mapping
     return {}
 
 
-def _find_flavors(queue: Mapping[str, Node], known: Mapping[str, Sequence[Mapping[str, Node]]]) -> list[Any]:
+def _find_flavors(queue: Mapping[str, Plain], known: Mapping[str, Sequence[Mapping[str, Plain]]]) -> list[Any]:
     groups = map(as_mapping, as_list(get_path(queue, "spec", "resourceGroups")))
     names = {as_text(as_mapping(each).get("name")) for group in groups for each in as_list(group.get("flavors"))}
     return [each for each in known.get("ResourceFlavor", ()) if name_object(each)[2] in names]

@@ -9,7 +9,7 @@ from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.nodes import as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
@@ -51,7 +51,7 @@ class Workload(NamedTuple):
     """What it selects its own pods by, which differs from their labels only by mistake."""
 
 
-def find_idle_services(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Workload]]:
+def find_idle_services(objects: Sequence[Mapping[str, Plain]]) -> Iterator[tuple[int, Workload]]:
     """Yield each Service or disruption budget, by its number, that selects no pod of the objects, and what it is for.
 
     The objects are those of one file or one build. Custom resources among them may create pods with any labels.
@@ -120,7 +120,7 @@ class _Workloads:
         return near[0] if len(near) == 1 and not selector.keys().isdisjoint(near[0].labels) else None
 
 
-def _read_selector(obj: Mapping[str, Node]) -> dict[str, str]:
+def _read_selector(obj: Mapping[str, Plain]) -> dict[str, str]:
     """Return the labels that a Service or a budget selects pods by; empty if it selects them otherwise, too."""
     selector = get_path(obj, "spec", "selector")
     if as_text(obj.get("kind")) == "Service":
@@ -129,7 +129,7 @@ def _read_selector(obj: Mapping[str, Node]) -> dict[str, str]:
     return {} if found.get("matchExpressions") else _read_labels(found.get("matchLabels"))
 
 
-def _may_have_pods(obj: Mapping[str, Node]) -> bool:
+def _may_have_pods(obj: Mapping[str, Plain]) -> bool:
     """Return True if an object may create pods whose labels are not known."""
     group, kind = _names_kind(obj)
     return group not in BUILTIN_GROUPS and (group, kind) not in _WITHOUT_PODS and group not in _GROUPS_WITHOUT_PODS
@@ -143,11 +143,11 @@ def _has_placeholders(labels: Labels) -> bool:
     return any(mark in text for pair in labels.items() for text in pair for mark in _UNFILLED)
 
 
-def _names_kind(obj: Mapping[str, Node]) -> tuple[str, str]:
+def _names_kind(obj: Mapping[str, Plain]) -> tuple[str, str]:
     return as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
 
 
-def _list_workloads(obj: Mapping[str, Node]) -> Iterator[Workload]:
+def _list_workloads(obj: Mapping[str, Plain]) -> Iterator[Workload]:
     group, kind = _names_kind(obj)
     name = f"{kind} {as_text(get_path(obj, 'metadata', 'name'))}"
     for path in list_template_paths(group, kind):
@@ -157,11 +157,11 @@ def _list_workloads(obj: Mapping[str, Node]) -> Iterator[Workload]:
             yield Workload(name, as_text(get_path(obj, "metadata", "namespace")), labels, own)
 
 
-def _read_labels(node: Node) -> dict[str, str]:
-    return {str(name): str(value_of(value)) for name, value in as_mapping(node).items()}
+def _read_labels(node: Plain) -> dict[str, str]:
+    return {str(name): str(value) for name, value in as_mapping(node).items()}
 
 
-def report_idle_service(service: Mapping[str, Node], workload: Workload) -> Problem:
+def report_idle_service(service: Mapping[str, Plain], workload: Workload) -> Problem:
     """Report a Service or a budget whose selector differs from the labels of a workload."""
     spec = as_mapping(service.get("spec"))
     selector = _read_selector(service)

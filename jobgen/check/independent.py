@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from jobgen.model.data import Node, location_of
+from jobgen.model.data import Plain, location_of
 from jobgen.model.finding import FaultKey, Problem
 from jobgen.model.mend import Copy
 from jobgen.model.place import At, Place, find_gathered, find_original, identify, node_at
 
 
 def find_independent(
-    tree: Mapping[str, Node], faults: Iterable[Problem], find: Callable[[Any], Sequence[Problem]]
+    tree: Mapping[str, Plain], faults: Iterable[Problem], find: Callable[[Any], Sequence[Problem]]
 ) -> list[Problem]:
     """Return the problems of a tree that do not depend on its faulty values, and that are not at one of them."""
     # Places and nodes with locations can be told apart.
@@ -56,7 +56,7 @@ def _find_original(copy: Copy, place: Place) -> Place:
     """Return a place of the original tree for one of the copy."""
     place = find_gathered(place)
     if type(place) is not At:
-        node: Node = find_original(place)
+        node: Plain = find_original(place)
         return copy.originals[id(node)][0] if id(node) in copy.originals else node
     holder = find_original(place.holder)
     if id(holder) not in copy.originals:

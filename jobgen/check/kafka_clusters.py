@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.k8s.nodes import as_text, get_path
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.place import find_at
 
@@ -18,7 +18,7 @@ _OWNERS = {
 _UNFILLED = ("$", "{", "<")
 
 
-def find_lost_members(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
+def find_lost_members(objects: Sequence[Mapping[str, Plain]]) -> Iterator[tuple[int, Problem]]:
     """Report each object, by its number, whose cluster is not among the objects, where another cluster is."""
     kinds = [as_text(obj.get("kind")) for obj in objects]
     for number, kind in enumerate(kinds):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant
@@ -42,7 +42,7 @@ _PARTS = lazy_pattern(r"[-_.]")
 _SHORT = 2
 
 
-def find_misspelled_names(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
+def find_misspelled_names(objects: Sequence[Mapping[str, Plain]]) -> Iterator[tuple[int, Problem]]:
     """Report each name of a queue or a runtime, by the number of its object, that another of the objects is meant by.
 
     The cluster may have an object of this name, so that each is a warning.
@@ -69,7 +69,7 @@ _Named = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
 """The namespaces and names of objects by group and kind."""
 
 
-def _check_queue(place: At | None, obj: Mapping[str, Node], kind: tuple[str, str], named: _Named) -> Iterator[Problem]:
+def _check_queue(place: At | None, obj: Mapping[str, Plain], kind: tuple[str, str], named: _Named) -> Iterator[Problem]:
     name = as_text(place.node) if place else ""
     every = [each for _, each in named[kind]]
     # A queue of this name in another namespace is another fault.
@@ -81,7 +81,7 @@ def _check_queue(place: At | None, obj: Mapping[str, Node], kind: tuple[str, str
         yield Problem("unknown-queue", message, place, category="scheduling", severity=Severity.WARNING)
 
 
-def _check_runtime(obj: Mapping[str, Node], named: _Named) -> Iterator[Problem]:
+def _check_runtime(obj: Mapping[str, Plain], named: _Named) -> Iterator[Problem]:
     holder = as_mapping(get_path(obj, "spec", "runtimeRef"))
     kind, name = as_text(holder.get("kind")) or CLUSTER_RUNTIME, as_text(holder.get("name"))
     group, _ = _name_kind(obj)
@@ -129,5 +129,5 @@ def _list_usable(named: Iterable[tuple[str, str]], namespace: str) -> list[str]:
     return [name for own, name in named if name and (not own or not namespace or own == namespace)]
 
 
-def _name_kind(obj: Mapping[str, Node]) -> tuple[str, str]:
+def _name_kind(obj: Mapping[str, Plain]) -> tuple[str, str]:
     return as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))

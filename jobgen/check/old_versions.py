@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.k8s.nodes import as_list
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 
 
 def find_pods(manifest: Manifest) -> Iterator[Pod]:
     """The pod templates below `spec`, wherever the old version has them."""
-    nodes: list[Node] = [manifest.spec]
+    nodes: list[Plain] = [manifest.spec]
     while nodes:
         node = nodes.pop()
         if not isinstance(node, dict):
@@ -29,5 +29,5 @@ def find_pods(manifest: Manifest) -> Iterator[Pod]:
 def check_fields(pod: Pod) -> list[Problem]:
     """What the API server refuses in the fields of a pod template."""
     shipped = find_shipped_schema("v1", "PodTemplate", pod.manifest.cluster)
-    template: Mapping[str, Node] = {"apiVersion": "v1", "kind": "PodTemplate", "template": pod.template}
+    template: Mapping[str, Plain] = {"apiVersion": "v1", "kind": "PodTemplate", "template": pod.template}
     return shipped.check(template) if shipped else []

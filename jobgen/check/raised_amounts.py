@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, TracedScalar, value_of
-from jobgen.model.place import At
+from jobgen.model.data import TracedScalar
+from jobgen.model.place import At, Place
 from jobgen.model.quantity import to_milli
 
 _PATCH = "patch of "
-Related = tuple[tuple[Node, str], ...]
+Related = tuple[tuple[Place, str], ...]
 
 
 def list_counts(manifest: Manifest) -> Iterator[At]:
@@ -28,16 +28,16 @@ def list_gpu_factors(manifest: Manifest) -> list[tuple[At, str]]:
     return [*counts, *((place, "the GPUs of each pod") for place in devices)]
 
 
-def find_raised(factors: Iterable[Node]) -> Node:
+def find_raised(factors: Iterable[Place]) -> Place:
     """Return the factor that a patch of an overlay raised, the first of several; None if none is known to be."""
     return next((node for node in factors if _is_raised(node)), None)
 
 
-def relate_factors(raised: Node, factors: Iterable[tuple[Node, str]]) -> Related:
+def relate_factors(raised: Place, factors: Iterable[tuple[Place, str]]) -> Related:
     """Return the value that a raised factor overrides, and the other factors that layers have set."""
-    related: dict[object, tuple[Node, str]] = {}
+    related: dict[object, tuple[Place, str]] = {}
     if isinstance(raised, TracedScalar):
-        known = [(raised.overridden, "the value that the patch overrides"), *factors]
+        known: list[tuple[Place, str]] = [(raised.overridden, "the value that the patch overrides"), *factors]
         for node, text in known:
             is_written = isinstance(node, TracedScalar) and not node.layer.startswith("kind ")
             if is_written and isinstance(node, TracedScalar) and node.location != raised.location:
@@ -45,8 +45,8 @@ def relate_factors(raised: Node, factors: Iterable[tuple[Node, str]]) -> Related
     return tuple(related.values())
 
 
-def _is_raised(node: Node) -> bool:
+def _is_raised(node: Place) -> bool:
     if not isinstance(node, TracedScalar) or not node.layer.startswith(_PATCH):
         return False
-    before, after = to_milli(value_of(node.overridden)), to_milli(node.value)
+    before, after = to_milli(node.overridden), to_milli(node.value)
     return node.overridden is None or (before is not None and after is not None and after > before)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from jobgen.check.counted_pods import MAX_PODS
 from jobgen.k8s.nodes import as_integer, as_list, as_text, get_path
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -34,7 +34,7 @@ _FREE_GRACE = 600
 _MAX_SCHEDULES = 50
 
 
-def count_runs(group: str, kind: str, obj: Mapping[str, Node], *, outlives_runs: bool = False) -> tuple[int, str]:
+def count_runs(group: str, kind: str, obj: Mapping[str, Plain], *, outlives_runs: bool = False) -> tuple[int, str]:
     """Return how many runs may overlap, and what to write if that has no limit. Without a schedule, it is one.
 
     `outlives_runs` is true if a run ends while the objects that it has created go on.
@@ -59,10 +59,10 @@ def count_runs(group: str, kind: str, obj: Mapping[str, Node], *, outlives_runs:
     return min(_count_all_starts(obj, max(seconds, 1) + late), MAX_PODS), ""
 
 
-def _find_grace(obj: Mapping[str, Node]) -> int:
+def _find_grace(obj: Mapping[str, Plain]) -> int:
     """Return the longest time that pods of an object have to end; 0 if it does not say."""
     found = 0
-    below: list[Node] = [dict(obj)]
+    below: list[Plain] = [dict(obj)]
     while below:
         node = below.pop()
         if isinstance(node, dict):
@@ -73,7 +73,7 @@ def _find_grace(obj: Mapping[str, Node]) -> int:
     return found
 
 
-def _count_all_starts(obj: Mapping[str, Node], seconds: int) -> int:
+def _count_all_starts(obj: Mapping[str, Plain], seconds: int) -> int:
     """Return the most starts of all schedules of an object in any such time."""
     written = get_path(obj, "spec", "schedule")
     several = [written] if as_text(written) else as_list(get_path(obj, "spec", "schedules"))

@@ -11,7 +11,7 @@ from jobgen.check.rules import all_rules
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.redaction import hide_credentials
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -181,7 +181,7 @@ def policy_example(layers: Layers | None, name: str) -> tuple[str, str] | None:
     return hide_credentials(EXPECTATION.sub("", bad)), hide_credentials(good)
 
 
-def _document_policy(document: Mapping[str, Node], bindings: Iterable[Mapping[str, Node]]) -> RuleDoc:
+def _document_policy(document: Mapping[str, Plain], bindings: Iterable[Mapping[str, Plain]]) -> RuleDoc:
     name, described = name_policy(document), as_text(get_path(document, "metadata", "annotations", _DESCRIPTION))
     if document.get("kind") == MUTATING:
         described = described or "Changes objects when they are created"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from jobgen.check.rules import Fact, Rule, Violation
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.model.budget import TOO_MANY_STEPS, OverBudgetError
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
@@ -102,9 +102,8 @@ class RuleRunner:
         """Return the fields and words of an object that rules name."""
         named = (*manifest.object, *manifest.metadata, *manifest.spec) if self._fields else ()
         words: Collection[str] = self._words
-        # An object with locations has been reported by the rules that check it, so it has what they name.
-        if words and manifest.is_plain:
-            text = (manifest.text or "") if manifest.pods else ""
+        if words:
+            text = manifest.text if manifest.pods else ""
             words = [word for word in words if word in text]
         return {*filter(self._fields.__contains__, named), *words}
 
@@ -195,7 +194,7 @@ def to_problem(rule: Rule, violation: Violation) -> Problem:
     return Problem(rule.name, sentence, node, related, category, severity, *shown, finish=finish)
 
 
-def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> Problem:
+def report_exception(check: str, error: Exception, obj: Mapping[str, Plain]) -> Problem:
     """A problem for a check that raised an exception on an object, so that the run goes on and still fails."""
     if isinstance(error, OverBudgetError):
         return Problem(TOO_MANY_STEPS, str(error), obj.get("kind"), category="meta")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.meant import find_meant
 from jobgen.model.place import At
@@ -17,7 +17,7 @@ RULE = "unknown-reference"
 _UNFILLED = ("$", "{{", "<")
 
 
-def find_lost_targets(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
+def find_lost_targets(objects: Sequence[Mapping[str, Plain]]) -> Iterator[tuple[int, Problem]]:
     """Report each target, by the number of its autoscaler, that the objects do not have, if one of them is meant.
 
     It is one with a similar name, or the only one of its kind if nothing else scales that.
@@ -46,11 +46,11 @@ def find_lost_targets(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[i
             yield number, problem._replace(safe=False)
 
 
-def _name_kind(obj: Mapping[str, Node]) -> tuple[str, str]:
+def _name_kind(obj: Mapping[str, Plain]) -> tuple[str, str]:
     return as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
 
 
-def _read_target(obj: Mapping[str, Node]) -> tuple[str, str, str]:
+def _read_target(obj: Mapping[str, Plain]) -> tuple[str, str, str]:
     """Return the kind, namespace and name of what an autoscaler scales."""
     target = as_mapping(get_path(obj, "spec", "scaleTargetRef"))
     namespace = as_text(get_path(obj, "metadata", "namespace"))

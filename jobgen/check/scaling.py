@@ -8,7 +8,7 @@ from jobgen.check.counted_pods import MAX_PODS, read_count
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import REPLICA_TYPES
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 
 Target = tuple[str, str, str]
@@ -97,12 +97,12 @@ def _read_most(manifest: Manifest) -> int:
     return max((each for each in (*most, *others, paused) if each is not None), default=1)
 
 
-def _read_target(manifest: Manifest, reference: Node) -> Target:
+def _read_target(manifest: Manifest, reference: Plain) -> Target:
     named = as_mapping(reference)
     return manifest.namespace, as_text(named.get("kind")) or "Deployment", as_text(named.get("name"))
 
 
-def _read_levels(flows: Sequence[Mapping[str, Node]]) -> Iterator[tuple[str, int]]:
+def _read_levels(flows: Sequence[Mapping[str, Plain]]) -> Iterator[tuple[str, int]]:
     """Yield the templates of a flow, each with the number of others that must have finished before, in a row."""
     names = {as_text(flow.get("name")) for flow in flows}
     waits: dict[str, set[str]] = {}
@@ -131,7 +131,7 @@ _WORKERS = {key: tuple(each.at for each in pods if each.role == "Worker") for ke
 _OF_SPEC = frozenset("Deployment LeaderWorkerSet ReplicaSet ReplicationController Rollout StatefulSet".split())
 
 
-def set_replicas(manifest: Manifest, replicas: int) -> Mapping[str, Node] | None:
+def set_replicas(manifest: Manifest, replicas: int) -> Mapping[str, Plain] | None:
     """Return an object with the replicas that its scale subresource sets; None if its kind has none."""
     paths = _WORKERS.get((manifest.group, manifest.kind_name))
     if paths is not None:
@@ -144,7 +144,7 @@ def set_replicas(manifest: Manifest, replicas: int) -> Mapping[str, Node] | None
     return _replace(manifest.object, path, replicas)
 
 
-def _replace(node: Mapping[str, Node], path: Sequence[str], value: Node) -> dict[str, Node]:
+def _replace(node: Mapping[str, Plain], path: Sequence[str], value: Plain) -> dict[str, Plain]:
     below = _replace(as_mapping(node.get(path[0])), path[1:], value) if len(path) > 1 else value
     return {**node, path[0]: below}
 
@@ -155,7 +155,7 @@ _RUN_AS = {
 }
 
 
-def run_template(manifest: Manifest) -> Mapping[str, Node] | None:
+def run_template(manifest: Manifest) -> Mapping[str, Plain] | None:
     """Return the object that others create of a template; None if it is no template."""
     run_as = _RUN_AS.get((manifest.group, manifest.kind_name))
     if run_as is not None:

@@ -9,7 +9,7 @@ from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.nodes import as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Node, list_scalars, value_of
+from jobgen.model.data import Plain, list_scalars
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
@@ -21,7 +21,7 @@ _UNFILLED = ("$", "{{", "<")
 _DIGITS = lazy_pattern(r"[0-9]+")
 
 
-def find_lost_ports(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
+def find_lost_ports(objects: Sequence[Mapping[str, Plain]]) -> Iterator[tuple[int, Problem]]:
     """Report each target port, by the number of its Service, that no selected pod of the objects has.
 
     Pods need not declare the ports on which they listen, but a name leads only to a declared port. A number is compared
@@ -49,7 +49,7 @@ def find_lost_ports(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int
             yield from ((number, problem) for problem in _check_ports(ports, selected))
 
 
-def _list_pods(obj: Mapping[str, Node]) -> Iterator[tuple[str, dict[str, str], Mapping[str, Node]]]:
+def _list_pods(obj: Mapping[str, Plain]) -> Iterator[tuple[str, dict[str, str], Mapping[str, Plain]]]:
     """Yield the namespace, the labels and the spec of each pod that an object creates."""
     group, kind = as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
     for path in list_template_paths(group, kind):
@@ -59,7 +59,7 @@ def _list_pods(obj: Mapping[str, Node]) -> Iterator[tuple[str, dict[str, str], M
             yield as_text(get_path(obj, "metadata", "namespace")), found, as_mapping(get_path(template, "spec"))
 
 
-def _check_ports(ports: Sequence[Mapping[str, Node]], pods: Sequence[Mapping[str, Node]]) -> Iterator[Problem]:
+def _check_ports(ports: Sequence[Mapping[str, Plain]], pods: Sequence[Mapping[str, Plain]]) -> Iterator[Problem]:
     containers = [
         container
         for spec in pods
@@ -68,11 +68,11 @@ def _check_ports(ports: Sequence[Mapping[str, Node]], pods: Sequence[Mapping[str
     ]
     declared = [item for each in containers for item in iter_mappings(each.get("ports"))]
     names = sorted({name for item in declared if (name := as_text(item.get("name")))})
-    numbers = sorted({number for item in declared if type(number := value_of(item.get("containerPort"))) is int})
-    targets = [value_of(port.get("targetPort", port.get("port"))) for port in ports]
+    numbers = sorted({number for item in declared if type(number := item.get("containerPort")) is int})
+    targets = [port.get("targetPort", port.get("port")) for port in ports]
     is_compared = len(containers) == 1 and bool(numbers) and not any(one in numbers or one in names for one in targets)
     for port in ports:
-        wanted = value_of(port.get("targetPort"))
+        wanted = port.get("targetPort")
         message = Sentence("")
         if isinstance(wanted, str) and not wanted.isdigit() and wanted not in names:
             if wanted and not any(sign in wanted for sign in _UNFILLED):
@@ -90,7 +90,7 @@ def _check_ports(ports: Sequence[Mapping[str, Node]], pods: Sequence[Mapping[str
             yield Problem(RULE, message, At(port, "targetPort"), category="fleet", severity=Severity.WARNING)
 
 
-def _mentions(container: Mapping[str, Node], number: int) -> bool:
+def _mentions(container: Mapping[str, Plain], number: int) -> bool:
     """Return True if the command, the variables or the probes of a container have the number of a port."""
     text = str(number)
-    return any(text in _DIGITS.findall(str(value_of(scalar))) for scalar in list_scalars(container))
+    return any(text in _DIGITS.findall(str(scalar)) for scalar in list_scalars(container))

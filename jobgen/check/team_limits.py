@@ -12,7 +12,7 @@ from jobgen.k8s.objects import Manifest, Pod, replace_object
 from jobgen.k8s.resources import list_amounts
 from jobgen.k8s.team_uses import NAMESPACES
 from jobgen.k8s.workloads import REPLICA_TYPES, find_pods
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.sentence import Sentence
 from jobgen.spec.kinds import parse_version
@@ -203,7 +203,7 @@ def _count_devices(manifest: Manifest, limit: DeviceLimit, hidden: Sequence[tupl
     )
 
 
-def _selects(spec: Mapping[str, Node], wanted: Mapping[str, str]) -> bool:
+def _selects(spec: Mapping[str, Plain], wanted: Mapping[str, str]) -> bool:
     """Return True if a pod selects nodes with these labels, by its selector or by what its affinity requires."""
     selector = as_mapping(spec.get("nodeSelector"))
     left = {key: value for key, value in wanted.items() if as_text(selector.get(key)) != value}
@@ -218,7 +218,7 @@ def _selects(spec: Mapping[str, Node], wanted: Mapping[str, str]) -> bool:
     return False
 
 
-def _permits(expressions: Sequence[Mapping[str, Node]], key: str, value: str) -> bool:
+def _permits(expressions: Sequence[Mapping[str, Plain]], key: str, value: str) -> bool:
     """Return True if expressions are about a label, and permit a value of it."""
     own = [each for each in expressions if as_text(each.get("key")) == key]
     for each in own:

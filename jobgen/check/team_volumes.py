@@ -9,7 +9,7 @@ from posixpath import normpath
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.team_uses import NAMESPACES, VOLUMES
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import has_any
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.teams import TeamScope
@@ -65,7 +65,7 @@ def find_volume_uses(manifest: Manifest, team: TeamScope) -> Iterator[tuple[Volu
 
     # Most objects name no storage. To search the text takes less time than a closer look.
     def may_have(*words: str) -> bool:
-        return manifest.text is None or has_any(manifest.text, words)
+        return has_any(manifest.text, words)
 
     for name in (
         dict.fromkeys(use.value for use in manifest.uses if use.what == VOLUMES) if may_have("volumeName") else ()
@@ -105,7 +105,7 @@ _SIGNS = ("'volumeHandle'", "'volumeAttributes'", *(repr(field) for field in sor
 """One of these is in the text of an object that reaches storage: a field, or one that a driver needs."""
 
 
-def _read_storage(source: Mapping[str, Node]) -> Iterator[Storage]:
+def _read_storage(source: Mapping[str, Plain]) -> Iterator[Storage]:
     """Yield the storage of a volume: that of a pod or a PersistentVolume."""
     for kind, (place, name) in _SOURCES.items():
         fields = as_mapping(source.get(kind)) if kind in source else {}
@@ -129,9 +129,9 @@ def _clean_path(path: str) -> str:
     return normpath(f"/{path.lstrip('/')}")
 
 
-def _find_inline(obj: Mapping[str, Node]) -> Iterator[Storage]:
+def _find_inline(obj: Mapping[str, Plain]) -> Iterator[Storage]:
     """Yield the storage of volumes, wherever the object has them."""
-    below: list[Node] = [obj]
+    below: list[Plain] = [obj]
     while below:
         node = below.pop()
         if isinstance(node, list):
@@ -142,9 +142,9 @@ def _find_inline(obj: Mapping[str, Node]) -> Iterator[Storage]:
             below += node.values()
 
 
-def _find_templates(obj: Mapping[str, Node]) -> Iterator[tuple[tuple[Requirement, ...], str]]:
+def _find_templates(obj: Mapping[str, Plain]) -> Iterator[tuple[tuple[Requirement, ...], str]]:
     """Yield the selectors of claims that an object creates; only claims have `accessModes` beside them."""
-    below: list[Node] = [obj]
+    below: list[Plain] = [obj]
     while below:
         node = below.pop()
         if isinstance(node, list):
@@ -155,7 +155,7 @@ def _find_templates(obj: Mapping[str, Node]) -> Iterator[tuple[tuple[Requirement
             below += node.values()
 
 
-def _read_selector(selector: Mapping[str, Node]) -> Iterator[Requirement]:
+def _read_selector(selector: Mapping[str, Plain]) -> Iterator[Requirement]:
     if not as_mapping(selector.get("matchLabels")) and not as_list(selector.get("matchExpressions")):
         yield "", "DoesNotExist", ()
     for key, value in as_mapping(selector.get("matchLabels")).items():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
@@ -33,7 +33,7 @@ _MOST_KNOWN, _MOST_UNUSED = 100, 3
 _WORD, _PREFIX = 3, 4
 
 
-def find_unused_configs(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
+def find_unused_configs(objects: Sequence[Mapping[str, Plain]]) -> Iterator[tuple[int, Problem]]:
     """Report each reference to an object that is not there, by the number of its own, where one waits to be used.
 
     kustomize adds a hash to the names that it generates, and to the references by exactly these names. Other objects
@@ -97,7 +97,7 @@ def _share_a_word(one: str, other: str) -> bool:
     )
 
 
-def _list_used(node: Node) -> Iterator[tuple[str, At]]:
+def _list_used(node: Plain) -> Iterator[tuple[str, At]]:
     """Yield the kind and the place of the name of each object that the pods of an object cannot do without."""
     if isinstance(node, list):
         for item in node:
@@ -108,6 +108,6 @@ def _list_used(node: Node) -> Iterator[tuple[str, At]]:
             fields = as_mapping(value) if kind else {}
             # A source of a projected volume has `name`.
             named = field if fields.get(field) or "items" not in fields else "name"
-            if as_text(fields.get(named)) and value_of(fields.get("optional")) is not True:
+            if as_text(fields.get(named)) and fields.get("optional") is not True:
                 yield kind, At(fields, named)
             yield from _list_used(value)

@@ -18,7 +18,7 @@ from jobgen.k8s.embedded import (
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, Place, find_at
@@ -123,7 +123,7 @@ class Workflow:
         is_lasting = any(call.target in self.lasting for step in steps for call in step.calls)
         if is_lasting or (creates and not _waits_for_end(template)):
             self.lasting.add(name)
-        elif value_of(template.get("daemon")) is True:
+        elif template.get("daemon") is True:
             self.daemons.add(name)
 
     def _follow_calls(self) -> dict[str, list[_Step]]:
@@ -140,7 +140,7 @@ class Workflow:
                     left.append(call.target)
         return steps
 
-    def _read_steps(self, template: Mapping[str, Node]) -> Iterator[_Step]:
+    def _read_steps(self, template: Mapping[str, Plain]) -> Iterator[_Step]:
         for group in as_list(template.get("steps")):
             several = as_list(group) or [group]
             yield _Step("", frozenset(), [call for each in several for call in self._read_calls(as_mapping(each))])
@@ -150,7 +150,7 @@ class Workflow:
             waits = {*map(as_text, as_list(each.get("dependencies"))), *_name.findall(as_text(each.get("depends")))}
             yield _Step(as_text(each.get("name")), frozenset(waits & names), list(self._read_calls(each)))
 
-    def _read_calls(self, step: Mapping[str, Node]) -> Iterator[_Call]:
+    def _read_calls(self, step: Mapping[str, Plain]) -> Iterator[_Call]:
         target = as_text(step.get("template"))
         if isinstance(step.get("inline"), dict):
             target = f"\0{len(self.templates)}"
@@ -166,7 +166,7 @@ class Workflow:
             if hook and as_text(hook.node):
                 yield _Call(as_text(hook.node), count, True, hook)
 
-    def _count_items(self, step: Mapping[str, Node]) -> int | None:
+    def _count_items(self, step: Mapping[str, Plain]) -> int | None:
         """Return how many times a step runs; None if that is known only later."""
         if isinstance(step.get("withItems"), list):
             return len(as_list(step.get("withItems")))
@@ -184,7 +184,7 @@ class Workflow:
             return len(items) if isinstance(items, list) else None
         return 1
 
-    def _read_number(self, node: Node) -> int | None:
+    def _read_number(self, node: Plain) -> int | None:
         number = as_integer(node)
         return max(number, 0) if number is not None else read_count(fill(as_text(node), self.parameters).strip())
 
@@ -255,7 +255,7 @@ class Workflow:
         names = [fill(as_text(each.get("name")), self.parameters) for each in mutexes]
         return min(count, 1) if any(each and TEMPLATE_TEXT not in each for each in names) else count
 
-    def _read_semaphore(self, lock: Mapping[str, Node]) -> int | None:
+    def _read_semaphore(self, lock: Mapping[str, Plain]) -> int | None:
         """Return the limit of a semaphore whose ConfigMap is in the repository; the least of several."""
         limits: list[int] = []
         for each in (lock.get("semaphore"), *as_list(lock.get("semaphores"))):
@@ -273,11 +273,11 @@ class Workflow:
                 yield pod, min(count, left)
                 left -= min(count, left)
 
-    def _build_pods(self, template: Mapping[str, Node]) -> tuple[CountedPod, list[CountedPod]]:
+    def _build_pods(self, template: Mapping[str, Plain]) -> tuple[CountedPod, list[CountedPod]]:
         """Return the pod of a template, and the pods of the object that it creates."""
         main = {**as_mapping(template.get("container")), **as_mapping(template.get("script")), "name": "main"}
         several = as_list(get_path(template, "containerSet", "containers"))
-        spec: Mapping[str, Node] = {
+        spec: Mapping[str, Plain] = {
             **{name: template.get(name, self.spec.get(name)) for name in _POD_FIELDS},
             "containers": [*(several or [main]), *as_list(template.get("sidecars"))],
             "initContainers": list(as_list(template.get("initContainers"))),
@@ -299,9 +299,9 @@ class Workflow:
         pod = Pod({"metadata": {"labels": labels}, "spec": spec}, self.manifest)
         return (pod, 1), list(self._find_created(template))
 
-    def _fill_amounts(self, container: Node, template: Mapping[str, Node]) -> Node:
+    def _fill_amounts(self, container: Plain, template: Mapping[str, Plain]) -> Plain:
         resources = as_mapping(as_mapping(container).get("resources"))
-        filled: dict[str, Node] = {}
+        filled: dict[str, Plain] = {}
         for field in ("limits", "requests"):
             amounts = {
                 name: fill(as_text(each), self.parameters) or each
@@ -315,7 +315,7 @@ class Workflow:
             filled[field] = Derived(amounts, as_mapping(resources.get(field)))
         return {**as_mapping(container), "resources": {**resources, **filled}}
 
-    def _find_created(self, template: Mapping[str, Node]) -> Iterator[CountedPod]:
+    def _find_created(self, template: Mapping[str, Plain]) -> Iterator[CountedPod]:
         resource = as_mapping(template.get("resource"))
         if not is_creating(resource, self.parameters):
             return
@@ -340,7 +340,7 @@ class Workflow:
             times = self._count_attempts(template) if is_new else 1
             yield from ((pod, min(count * times, MAX_PODS)) for pod, count in created.pods)
 
-    def _count_attempts(self, template: Mapping[str, Node]) -> int:
+    def _count_attempts(self, template: Mapping[str, Plain]) -> int:
         """Return how many objects a template creates that go on while it tries again."""
         failure = get_path(template, "resource", "failureCondition")
         if not isinstance(template.get("retryStrategy"), dict) or not as_text(failure) or _names_end(failure):
@@ -387,18 +387,18 @@ def _add_kept(groups: Sequence[Sequence[_Call]], kept: set[str]) -> Iterator[lis
     yield before
 
 
-def _waits_for_end(template: Mapping[str, Node]) -> bool:
+def _waits_for_end(template: Mapping[str, Plain]) -> bool:
     """Return True if a template that creates an object ends when the object does."""
     success, failure = (get_path(template, "resource", f"{name}Condition") for name in ("success", "failure"))
     return _names_end(success) and (not as_text(failure) or _names_end(failure))
 
 
-def _names_end(condition: Node) -> bool:
+def _names_end(condition: Plain) -> bool:
     text = as_text(condition)
     return _END.search(text) is not None and _RUNNING.search(text) is None
 
 
-def _merge(base: Mapping[str, Node], patch: Mapping[str, Node]) -> Mapping[str, Node]:
+def _merge(base: Mapping[str, Plain], patch: Mapping[str, Plain]) -> Mapping[str, Plain]:
     """Return a part of a pod with a patch: mappings are merged, and containers by their names."""
     merged = dict(base)
     for key, value in patch.items():

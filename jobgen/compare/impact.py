@@ -21,7 +21,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals
 from jobgen.k8s.workloads import find_workload
 from jobgen.model.budget import Budget, BudgetExceededError, Work
-from jobgen.model.data import Node, Plain
+from jobgen.model.data import Plain
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem
@@ -51,7 +51,7 @@ class _RuleSite(NamedTuple):
     shape: Conversion
 
 
-def find_rejections(schema: bytes, old: Node, new: Node) -> list[Rejection]:
+def find_rejections(schema: bytes, old: Plain, new: Plain) -> list[Rejection]:
     """Evaluate the transition rules of a schema; a node that only one side has is not compared."""
     sites, budget = _find_rule_sites(schema)
     budget.reset()
@@ -82,7 +82,7 @@ def _passes(rule: str, old: object, new: object) -> bool:
     return not isinstance(expression, Expression) or expression({"self": new, "oldSelf": old}) is not False
 
 
-def _select_nodes(steps: _Steps, old: Node, new: Node, path: FieldPath) -> Iterator[tuple[FieldPath, Node, Node]]:
+def _select_nodes(steps: _Steps, old: Plain, new: Plain, path: FieldPath) -> Iterator[tuple[FieldPath, Plain, Plain]]:
     """The pairs of nodes at a path of the schema that both sides have."""
     if not steps:
         yield path, old, new
@@ -97,7 +97,7 @@ def _select_nodes(steps: _Steps, old: Node, new: Node, path: FieldPath) -> Itera
             yield from _select_nodes(tuple(rest), old.get(key), new.get(key), (*path, str(key)))
 
 
-def _index_items(key: str, items: Node) -> dict[str, Node]:
+def _index_items(key: str, items: Plain) -> dict[str, Plain]:
     found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     return {str(item[key]): item for item in found if key in item}
 

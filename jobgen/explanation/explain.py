@@ -270,7 +270,7 @@ def _explain_object_field(
 
 def _find_secrets(objects: Sequence[Node], found: Iterable[Sequence[Assignment]]) -> frozenset[str]:
     """The secrets of some objects, and those in values of lower layers that a value with a secret overrides."""
-    secrets = frozenset(secret for obj in objects for secret in find_secrets(obj))
+    secrets = frozenset(secret for obj in objects for secret in find_secrets(untraced(obj)))
     overridden: set[str] = set()
     for assignments in found:
         values = [untraced(each.value) for each in assignments]

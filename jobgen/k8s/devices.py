@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Identity, pluralize
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -86,7 +86,7 @@ def name_device(resource: str) -> str:
     return _OTHER_NOUNS.get(resource.partition("/")[0], "GPU")
 
 
-def format_devices(resources: Mapping[str, Node]) -> str:
+def format_devices(resources: Mapping[str, Plain]) -> str:
     """Return the accelerators in words, such as `2 GPUs` or `4 TPUs`."""
     counts: dict[str, int] = {}
     for name, value in resources.items():
@@ -248,7 +248,7 @@ _driver = lazy_pattern(r"""\bdevice\.driver\s*==\s*(["'])([^"']+)\1""")
 _DEFINED_TWICE = Claim({}, "it is defined more than once, and not the same")
 
 
-def concerns_devices(obj: Mapping[str, Node]) -> bool:
+def concerns_devices(obj: Mapping[str, Plain]) -> bool:
     """Return True if an object belongs in a catalog: devices, claims, namespaces, which may allow some, LimitRanges."""
     return _belongs_in_catalog(as_text(obj.get("kind")), as_text(obj.get("apiVersion")))
 
@@ -264,7 +264,7 @@ def _belongs_in_catalog(kind: str, api_version: str) -> bool:
 
 
 def build_catalog(
-    objects: Iterable[Mapping[str, Node]], gpu_resource: str, exported: Iterable[Mapping[str, Node]] = ()
+    objects: Iterable[Mapping[str, Plain]], gpu_resource: str, exported: Iterable[Mapping[str, Plain]] = ()
 ) -> DeviceCatalog:
     """Return what objects define, and exported ones with other names; `gpu_resource` counts GPUs in the cluster."""
     own, other = ([obj for obj in each if concerns_devices(obj)] for each in (objects, exported))
@@ -294,12 +294,12 @@ def build_catalog(
     return DeviceCatalog(classes, templates, claims, others, defaulted)
 
 
-def _sets_defaults(limit_range: Mapping[str, Node]) -> bool:
+def _sets_defaults(limit_range: Mapping[str, Plain]) -> bool:
     items = (as_mapping(item) for item in as_list(get_path(limit_range, "spec", "limits")))
     return any(as_text(item.get("type")) == "Container" and any(map(item.get, _DEFAULTS)) for item in items)
 
 
-def _find_resource(device_class: Mapping[str, Node], gpu_resource: str) -> str:
+def _find_resource(device_class: Mapping[str, Plain], gpu_resource: str) -> str:
     """Return the resource that counts the devices of a class: its own, that of its name, or that of its driver."""
     spec = as_mapping(device_class.get("spec"))
     resource = as_text(spec.get("extendedResourceName"))
@@ -312,7 +312,7 @@ def _find_resource(device_class: Mapping[str, Node], gpu_resource: str) -> str:
 
 
 def _index(
-    objects: Iterable[Mapping[str, Node]], kind: str, catalog: DeviceCatalog, *path: str
+    objects: Iterable[Mapping[str, Plain]], kind: str, catalog: DeviceCatalog, *path: str
 ) -> dict[ClaimKey, Claim]:
     found: dict[ClaimKey, Claim] = {}
     for obj in objects:
@@ -333,8 +333,8 @@ def _index(
     return found
 
 
-def _count_request(request: Mapping[str, Node], catalog: DeviceCatalog, reasons: list[str]) -> Devices:
-    if value_of(request.get("adminAccess")) is True:
+def _count_request(request: Mapping[str, Plain], catalog: DeviceCatalog, reasons: list[str]) -> Devices:
+    if request.get("adminAccess") is True:
         # Access for monitoring takes no device from others.
         return {}
     device_class = as_text(request.get("deviceClassName"))
@@ -377,7 +377,7 @@ class SharedDevices(NamedTuple):
     gpus: int
 
 
-def find_claims(entries: Node, namespace: str, read_catalog: CatalogSource) -> Iterator[tuple[str, PodClaim]]:
+def find_claims(entries: Plain, namespace: str, read_catalog: CatalogSource) -> Iterator[tuple[str, PodClaim]]:
     """Yield the claims that `resourceClaims` of a pod lists, each with its name in the pod."""
     for entry in as_list(entries):
         if isinstance(entry, dict):

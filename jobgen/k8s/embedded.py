@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
 from jobgen.yamlio.read import read_shared
@@ -32,13 +32,13 @@ def is_embedded(key: str, text: str) -> bool:
     return key == "podSpecPatch" or ("kind" in text and (key == "manifest" or "apiVersion" in text))
 
 
-def is_creating(resource: Mapping[str, Node], parameters: Parameters) -> bool:
+def is_creating(resource: Mapping[str, Plain], parameters: Parameters) -> bool:
     """Return True if a `resource` of a Workflow may create or change an object."""
     action = fill(as_text(resource.get("action")), parameters)
     return action in CREATING or TEMPLATE_TEXT in action
 
 
-def find_resource_text(resource: Mapping[str, Node]) -> tuple[str, At]:
+def find_resource_text(resource: Mapping[str, Plain]) -> tuple[str, At]:
     """Return the field of a `resource` of a Workflow with the text of what it creates, and the place of the text.
 
     An artifact that is not written in the Workflow has no text; the place is then that of the artifact.
@@ -52,7 +52,7 @@ def find_resource_text(resource: Mapping[str, Node]) -> tuple[str, At]:
     return "manifestFrom", artifact if text is None or text.node is None else text
 
 
-def read_embedded(text: str) -> list[Mapping[str, Node]] | None:
+def read_embedded(text: str) -> list[Mapping[str, Plain]] | None:
     """Return the objects in a text of YAML or JSON; None if it cannot be read."""
     charge(Work.WORKFLOW, 4 + len(text) // 8, len(text))
     source = read_shared(text.encode(errors="replace"), "text")
@@ -73,14 +73,14 @@ def _restore(node: Any) -> Any:
     return node.replace(_OPEN, "{{").replace(_CLOSE, "}}") if isinstance(node, str) else node
 
 
-def list_parameters(obj: Mapping[str, Node]) -> Parameters:
+def list_parameters(obj: Mapping[str, Plain]) -> Parameters:
     """Return the parameters that a Workflow gives to all of its templates."""
     found: dict[str, str] = {}
     if as_text(obj.get("apiVersion")).startswith("argoproj.io/"):
         for path in (("spec",), ("spec", "workflowSpec")):
             for each in map(as_mapping, as_list(get_path(obj, *path, "arguments", "parameters"))):
-                if as_text(each.get("name")) and isinstance(value_of(each.get("value")), (str, int)):
-                    found[as_text(each.get("name"))] = str(value_of(each.get("value")))
+                if as_text(each.get("name")) and isinstance(each.get("value"), (str, int)):
+                    found[as_text(each.get("name"))] = str(each.get("value"))
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_list, as_mapping
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
 
@@ -119,7 +119,7 @@ def list_dropped(kind: str, release: Release = NEWEST_RELEASE) -> tuple[tuple[st
     )
 
 
-def find_places(holder: Node, path: str) -> Iterator[At]:
+def find_places(holder: Plain, path: str) -> Iterator[At]:
     """The places of the keys at a path in which `[]` stands for each item of a list."""
     step, _, rest = path.partition(".")
     name = step.removesuffix("[]")

@@ -9,7 +9,7 @@ from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.team_uses import QUEUES
 from jobgen.k8s.workloads import find_workload
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Cause, add_article
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
@@ -18,7 +18,7 @@ DOMAIN = "kueue.x-k8s.io/"
 QUEUE_LABEL = DOMAIN + "queue-name"
 
 
-def get_queue(manifest: Manifest) -> Node:
+def get_queue(manifest: Manifest) -> Plain:
     """Return the node that names the job's queue, in the field that its kind has for it; None if there is no queue."""
     if manifest.kind is None:
         return get_kueue_queue(manifest) if is_managed_by_kueue(manifest) else None
@@ -34,7 +34,7 @@ def find_queue(manifest: Manifest) -> At | None:
     return find_at(manifest.object, *path) if path else None
 
 
-def get_kueue_queue(manifest: Manifest) -> Node:
+def get_kueue_queue(manifest: Manifest) -> Plain:
     """Return the value of Kueue's queue label, or None."""
     if QUEUE_LABEL not in manifest.labels:
         return None
@@ -124,13 +124,13 @@ def stays_suspended(manifest: Manifest) -> bool:
     """Return True if a job is suspended in Git, and no queue starts it; a suspended schedule starts nothing."""
     workload = find_workload(manifest.group, manifest.kind_name)
     if workload is not None and workload.scheduled:
-        return value_of(manifest.spec.get("suspend")) is True
+        return manifest.spec.get("suspend") is True
     return is_suspended(manifest) and get_kueue_queue(manifest) is None
 
 
 def creates_wrapped_objects(manifest: Manifest) -> bool:
     """Return True if the objects inside an AppWrapper are created: it is not suspended, or a queue starts it."""
-    return value_of(manifest.spec.get("suspend")) is not True or get_kueue_queue(manifest) is not None
+    return manifest.spec.get("suspend") is not True or get_kueue_queue(manifest) is not None
 
 
 def find_suspend(manifest: Manifest) -> At | None:
@@ -151,4 +151,4 @@ def find_suspend_path(manifest: Manifest) -> tuple[str, ...]:
 def is_suspended(manifest: Manifest) -> bool:
     """Return True if the job is suspended."""
     path = find_suspend_path(manifest)
-    return bool(path) and value_of(get_path(manifest.object, *path)) is True
+    return bool(path) and get_path(manifest.object, *path) is True

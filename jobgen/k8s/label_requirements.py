@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path, list_mappings
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
 
@@ -54,7 +54,7 @@ class Contradiction(NamedTuple):
     second: Requirement
 
 
-def find_contradiction(spec: Mapping[str, Node]) -> Contradiction | None:
+def find_contradiction(spec: Mapping[str, Plain]) -> Contradiction | None:
     """Return requirements of a pod that no node meets together; None if some node can meet all of them.
 
     A node has to meet the selector, and one of the terms of the affinity.
@@ -71,7 +71,7 @@ def find_contradiction(spec: Mapping[str, Node]) -> Contradiction | None:
     return found[0] if found and all(found) else None
 
 
-def _list_requirements(term: Mapping[str, Node]) -> Iterator[Requirement]:
+def _list_requirements(term: Mapping[str, Plain]) -> Iterator[Requirement]:
     for expression in list_mappings(term.get("matchExpressions")):
         operator = as_text(expression.get("operator"))
         if operator in ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Pod
-from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 DANGEROUS_CAPABILITIES = frozenset(
@@ -50,7 +49,7 @@ def is_node_agent(pod: Pod) -> bool:
     # A container that can control its node runs a command, or a server, of the node.
     for container in pod.all_containers:
         ports = (as_mapping(port).get("containerPort") for port in as_list(container.data.get("ports")))
-        serves = any(value_of(port) in (_NFS, _ISCSI) for port in ports)
+        serves = any(port in (_NFS, _ISCSI) for port in ports)
         has_control = is_privileged(container) or list_capabilities(container)
         if has_control and (serves or any(_NODE_COMMAND.search(as_text(word)) for word in container.command_line)):
             return True
@@ -71,7 +70,7 @@ def list_host_paths(pod: Pod) -> list[str]:
 
 def is_privileged(container: Container) -> bool:
     """Return True if the container is privileged."""
-    return value_of(get_path(container.data, "securityContext", "privileged")) is True
+    return get_path(container.data, "securityContext", "privileged") is True
 
 
 def list_capabilities(container: Container) -> list[str]:

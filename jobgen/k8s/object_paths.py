@@ -8,7 +8,7 @@ from typing import Any
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Role
 from jobgen.k8s.workloads import POD_SETS, REPLICA_TYPES, FoundPods, find_pods
-from jobgen.model.data import Node
+from jobgen.model.data import Plain, Tree, text_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -90,31 +90,31 @@ def follow_path(wrapped: Mapping[str, Any], path: str) -> Any:
     return node
 
 
-def list_items(obj: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
+def list_items(obj: Mapping[str, Plain]) -> Iterator[Mapping[str, Plain]]:
     """Yield the objects of a list, as `kubectl` creates them: an item of a `SecretList` may lack its kind."""
     kind = as_text(obj.get("kind"))
     if kind.endswith("List"):
-        missing: dict[str, Node] = {"apiVersion": obj.get("apiVersion"), "kind": kind.removesuffix("List")}
+        missing: dict[str, Plain] = {"apiVersion": obj.get("apiVersion"), "kind": kind.removesuffix("List")}
         for item in as_list(obj.get("items")):
             if isinstance(item, dict):
                 yield item if as_text(item.get("kind")) else {**item, **missing}
 
 
-def is_app_wrapper(obj: Mapping[str, Node]) -> bool:
+def is_app_wrapper(obj: Mapping[str, Tree]) -> bool:
     """Return True if an object is an AppWrapper with components; other versions have objects in other places."""
-    if as_text(obj.get("kind")) != "AppWrapper":
+    if text_of(obj.get("kind")) != "AppWrapper":
         return False
-    return as_text(obj.get("apiVersion")) == "workload.codeflare.dev/v1beta2"
+    return text_of(obj.get("apiVersion")) == "workload.codeflare.dev/v1beta2"
 
 
-def list_wrapped_objects(obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Mapping[str, Node]]]:
+def list_wrapped_objects(obj: Mapping[str, Tree]) -> Iterator[tuple[ObjectPath, Mapping[str, Tree]]]:
     """Yield the objects inside an AppWrapper, each with its path; they get its namespace."""
     namespace = as_mapping(obj.get("metadata")).get("namespace")
     for index, component in enumerate(as_list(as_mapping(obj.get("spec")).get("components"))):
         template = as_mapping(component).get("template")
-        if isinstance(template, dict) and as_text(template.get("kind")) and not is_app_wrapper(template):
+        if isinstance(template, dict) and text_of(template.get("kind")) and not is_app_wrapper(template):
             metadata = template.get("metadata")
-            if as_text(namespace) and isinstance(metadata, dict) and not metadata.get("namespace"):
+            if text_of(namespace) and isinstance(metadata, dict) and not metadata.get("namespace"):
                 # `metadata` keeps its key, which may have a location.
                 template = {**template, "metadata": {**metadata, "namespace": namespace}}
             yield ("spec", "components", index, "template"), template

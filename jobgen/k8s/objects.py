@@ -24,7 +24,7 @@ from jobgen.k8s.devices import (
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path, list_mappings
 from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.cached_property import cached_property
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain, text_of
 from jobgen.model.finding import SetByPatch
 from jobgen.model.path import NamedItem
 from jobgen.model.place import At, Gathered, Place, find_at
@@ -35,7 +35,7 @@ from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import ReplicaLayout, RoleDescription, count_pods, find_restart_policy, find_template, get_at
 from jobgen.spec.teams import TeamScope
 
-ConfigSource = Callable[..., Mapping[str, Node] | None]
+ConfigSource = Callable[..., Mapping[str, Plain] | None]
 """Returns the data of a ConfigMap, or the keys of a Secret, by its namespace, name and kind; None if no file has it.
 
 With `is_traced`, it has locations, which otherwise it has if the object has them. A value that is not known is null: a
@@ -47,7 +47,7 @@ def no_configs(namespace: str, name: str, kind: str = "ConfigMap", *, is_traced:
     """Find nothing."""
 
 
-def count_role_pods(replica_spec: Mapping[str, Node], definition: RoleDescription | None, kind: Kind | None) -> int:
+def count_role_pods(replica_spec: Mapping[str, Plain], definition: RoleDescription | None, kind: Kind | None) -> int:
     """Return the declared number of pods of a role, or the operator's default."""
     omitted = definition.omitted if definition else 1
     if kind is None or (definition and definition.at):
@@ -59,7 +59,7 @@ def count_role_pods(replica_spec: Mapping[str, Node], definition: RoleDescriptio
 
 
 def find_definition(
-    replica_type: str, replica_spec: Mapping[str, Node], obj: Mapping[str, Node], kind: Kind | None
+    replica_type: str, replica_spec: Mapping[str, Plain], obj: Mapping[str, Plain], kind: Kind | None
 ) -> RoleDescription | None:
     """Return the entry of a role in its kind; None if the kind does not have such a role."""
     if kind is None:
@@ -67,12 +67,12 @@ def find_definition(
     # A group of workers may have the name of a role with a place of its own.
     roles = [role for role in kind.roles.values() if not role.at or get_at(obj, role.at) is replica_spec]
     for role in roles:
-        if value_of(role.spelling) == replica_type and role.name != kinds.ANY_ROLE:
+        if text_of(role.spelling) == replica_type and role.name != kinds.ANY_ROLE:
             return role
     if kind.requirements.unknown_roles == "started":
         # An operator that starts unknown roles also ignores the case of known ones.
         for role in roles:
-            if str(value_of(role.spelling)).lower() == replica_type.lower():
+            if text_of(role.spelling).lower() == replica_type.lower():
                 return role
     return kind.any_role._replace(name=replica_type, spelling=replica_type) if kind.any_role else None
 
@@ -84,16 +84,16 @@ if TYPE_CHECKING:
 class Container:
     """A container of a pod, or the main container that a kind without pod templates describes."""
 
-    def __init__(self, data: Mapping[str, Node], pod: Pod, *, init: bool) -> None:
+    def __init__(self, data: Mapping[str, Plain], pod: Pod, *, init: bool) -> None:
         self.data = data
         self.pod = pod
         self.init = init
-        self.is_sidecar = init and value_of(data.get("restartPolicy")) == "Always"
+        self.is_sidecar = init and data.get("restartPolicy") == "Always"
         """True if it is an init container that runs beside the main container."""
         self.name = as_text(data.get("name"))
         self.image = as_text(data.get("image"))
         self.command = as_list(data.get("command"))
-        self.command_line: list[Node] = [*self.command, *as_list(data.get("args"))]
+        self.command_line: list[Plain] = [*self.command, *as_list(data.get("args"))]
         self.resources = as_mapping(data.get("resources"))
         self.limits = as_mapping(self.resources.get("limits"))
         self.requests = as_mapping(self.resources.get("requests"))
@@ -104,12 +104,12 @@ class Container:
         return tuple(map(as_text, self.command_line))
 
     @cached_property
-    def env(self) -> tuple[tuple[str, Mapping[str, Node]], ...]:
+    def env(self) -> tuple[tuple[str, Mapping[str, Plain]], ...]:
         """The entries of `env`, each with the name of its variable."""
         return tuple([(as_text(entry.get("name")), entry) for entry in list_mappings(self.data.get("env"))])
 
     @cached_property
-    def variables(self) -> Mapping[str, Mapping[str, Node]]:
+    def variables(self) -> Mapping[str, Mapping[str, Plain]]:
         """The entries of `env` by the names of their variables; of two with the same name, the last one wins."""
         return dict(self.env)
 
@@ -120,12 +120,12 @@ class Container:
         return "\n".join((self.image, *self.words, *variables))
 
     @cached_property
-    def volume_mounts(self) -> list[dict[str, Node]]:
+    def volume_mounts(self) -> list[dict[str, Plain]]:
         """The entries of `volumeMounts`."""
         return list_mappings(self.data.get("volumeMounts"))
 
     @cached_property
-    def own_devices(self) -> Mapping[str, Node]:
+    def own_devices(self) -> Mapping[str, Plain]:
         """The accelerators that the container requests by resource: the limits, or the requests that have no limit."""
         wanted = {**self.requests, **self.limits} if self.requests != self.limits else self.limits
         # Every device has a name with a domain.
@@ -141,7 +141,7 @@ class Container:
         return found
 
     @cached_property
-    def devices(self) -> Mapping[str, Node]:
+    def devices(self) -> Mapping[str, Plain]:
         """The accelerators that the container can use, by resource: its own, and those of its claims."""
         uses = self._list_claim_uses() if "claims" in self.resources else ()
         if not uses:
@@ -188,7 +188,7 @@ class Container:
         counts = (At(holder, name) for holder, name in wanted if is_device(str(name)) and to_milli(holder[name]))
         return next(chain(counts, (At(use, "name") for use in self._list_claim_uses() if "name" in use)), None)
 
-    def _list_claim_uses(self) -> list[dict[str, Node]]:
+    def _list_claim_uses(self) -> list[dict[str, Plain]]:
         return list_mappings(self.resources.get("claims"))
 
 
@@ -200,7 +200,7 @@ class Pod:
     """A pod template: that of a role, or one that the kind description finds elsewhere in the object."""
 
     def __init__(
-        self, template: Mapping[str, Node], manifest: Manifest, role: Role | None = None, part: PodPart = "whole"
+        self, template: Mapping[str, Plain], manifest: Manifest, role: Role | None = None, part: PodPart = "whole"
     ) -> None:
         self.template = template
         self.manifest = manifest
@@ -216,7 +216,7 @@ class Pod:
         self.all_containers = [*self.containers, *self.init_containers]
         self.main_container = self.containers[0] if self.containers else None
         """The container that trains: the one with the name that the operator expects, or the first."""
-        wanted = value_of(manifest.kind.container) if manifest.kind else ""
+        wanted = text_of(manifest.kind.container) if manifest.kind else ""
         for container in self.containers:
             if container.name == wanted:
                 self.main_container = container
@@ -256,14 +256,14 @@ class Pod:
         return total
 
     @cached_property
-    def volumes(self) -> list[dict[str, Node]]:
+    def volumes(self) -> list[dict[str, Plain]]:
         """The volumes of the pod."""
         return list_mappings(self.spec.get("volumes"))
 
     @cached_property
     def mounted_volumes(self) -> frozenset[str]:
         """The names of the volumes that its containers mount, or use as block devices."""
-        names: list[Node] = []
+        names: list[Plain] = []
         for container in self.all_containers:
             names += [mount.get("name") for mount in container.volume_mounts]
             if "volumeDevices" in container.data:
@@ -280,18 +280,18 @@ class Pod:
 class Role:
     """A role of a job: `key` is the node of its name, `definition` its entry in the kind, if there is one."""
 
-    def __init__(self, key: Node, replica_spec: Mapping[str, Node], manifest: Manifest) -> None:
+    def __init__(self, key: Plain, replica_spec: Mapping[str, Plain], manifest: Manifest) -> None:
         self.key = key
         self.replica_spec = replica_spec
         self.manifest = manifest
-        self.replica_type = str(value_of(key))
+        self.replica_type = str(key)
         self.definition = find_definition(self.replica_type, replica_spec, manifest.object, manifest.kind)
         self.name = self.definition.name if self.definition else self.replica_type.lower()
         """The role's name in jobgen, which is the same for every kind."""
         self.count = count_role_pods(replica_spec, self.definition, manifest.kind)
         layout = manifest.kind.replicas if manifest.kind else ReplicaLayout()
         part: PodPart = "base" if self.definition and self.definition.completed else "whole"
-        self.template = find_template(replica_spec, layout)
+        self.template: Plain = find_template(replica_spec, layout)
         """The pod template as it is written, also if it is none."""
         self.pod = Pod(as_mapping(self.template), manifest, self, part)
 
@@ -337,7 +337,7 @@ class Role:
         return as_text(self.restart_policy_node) or own or default
 
     @cached_property
-    def restart_policy_node(self) -> Node:
+    def restart_policy_node(self) -> Plain:
         """The declared restart policy, or None."""
         kind = self.manifest.kind
         return find_restart_policy(self.replica_spec, kind.replicas) if kind else None
@@ -359,7 +359,7 @@ class Manifest:
 
     def __init__(
         self,
-        obj: Mapping[str, Node],
+        obj: Mapping[str, Plain],
         kind: Kind | None,
         cluster: Cluster,
         read_catalog: CatalogSource = no_catalog,
@@ -375,7 +375,6 @@ class Manifest:
         """What the team that owns its file may use; None if no team does."""
         self.find_config = find_config
         """Reads the ConfigMaps of the repository."""
-        self.is_plain = type(obj.get("kind")) is str
         """True if its values have no locations."""
         self.kind_name = as_text(obj.get("kind"))
         """The value of `kind`, also for kinds that jobgen does not know."""
@@ -396,10 +395,9 @@ class Manifest:
         return find_at(self.object, "metadata", "name") or find_at(self.object, "metadata", "generateName")
 
     @cached_property
-    def text(self) -> str | None:
-        """The object as one text, for a cheap search before a closer look; None if its values have locations."""
-        # To write locations takes longer than a closer look.
-        return repr(self.object) if self.is_plain else None
+    def text(self) -> str:
+        """The object as one text, for a cheap search before a closer look."""
+        return repr(self.object)
 
     @cached_property
     def roles(self) -> list[Role]:
@@ -474,7 +472,7 @@ class Manifest:
         counts = {each.key: self.count_gpus(each.definition.list_devices()) for each in claims if each.definition}
         return tuple(SharedDevices(key, gpus) for key, gpus in counts.items() if gpus)
 
-    def count_gpus(self, devices: Mapping[str, Node]) -> int:
+    def count_gpus(self, devices: Mapping[str, Plain]) -> int:
         """Return the number of GPUs among devices."""
         total = 0
         for name, value in devices.items() if devices else ():
@@ -498,7 +496,7 @@ class Manifest:
         return sum(role.count for role in self.roles)
 
 
-def replace_object(manifest: Manifest, obj: Mapping[str, Node]) -> Manifest:
+def replace_object(manifest: Manifest, obj: Mapping[str, Plain]) -> Manifest:
     """Return a manifest with the values of another object of its kind."""
     return Manifest(obj, manifest.kind, manifest.cluster, manifest.read_catalog, manifest.team, manifest.find_config)
 
@@ -507,7 +505,7 @@ def _build_single_role(manifest: Manifest, kind: Kind) -> Role:
     """Build the role of a kind without pod templates; its pod has only the fields of the main container."""
     assert kind.template is not None
     *steps, _ = map(str, kind.replicas_at)
-    role = Role(kind.container, as_mapping(get_path(manifest.object, *steps)), manifest)
+    role = Role(text_of(kind.container), as_mapping(get_path(manifest.object, *steps)), manifest)
     found = {field: find_at(manifest.object, *map(str, path)) for field, path in kind.template.container.items()}
     places = {field: place for field, place in found.items() if place is not None and place.node is not None}
     container = Gathered({field: place.node for field, place in places.items()}, places)

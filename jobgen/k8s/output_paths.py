@@ -8,7 +8,7 @@ from posixpath import normpath
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
@@ -75,7 +75,7 @@ def _find_values(
             yield as_text(get_path(entry, "value")), "env", (index, "value")
 
 
-def find_output_mounts(container: Container) -> Iterator[tuple[str, At, Mapping[str, Node]]]:
+def find_output_mounts(container: Container) -> Iterator[tuple[str, At, Mapping[str, Plain]]]:
     """Yield what a container certainly writes below its mounts: the text, its place and the mount."""
     wording = container.search_text
     if "DIR=" not in wording and "_PATH=" not in wording and not _FLAG.search(wording):
@@ -98,7 +98,7 @@ def find_written_volumes(container: Container) -> Iterator[tuple[str, str]]:
             yield as_text(mount.get("name")), text
 
 
-def _find_mount(text: str, container: Container) -> Mapping[str, Node] | None:
+def _find_mount(text: str, container: Container) -> Mapping[str, Plain] | None:
     """Return the mount that a path is in."""
     if not text.startswith("/") or _UNRESOLVED.search(text):
         return None

@@ -23,7 +23,7 @@ from jobgen.k8s.secrets import (
     names_secret,
 )
 from jobgen.k8s.secrets_in_text import NEVER_SECRET, Span, find_spans, is_secret_name, list_credentials
-from jobgen.model.data import Plain, value_of
+from jobgen.model.data import Plain, text_of, untraced
 from jobgen.model.path import NamedItem, Step
 
 MASK = "…"
@@ -162,7 +162,7 @@ def is_secret_at(obj: Any, path: Sequence[Step]) -> bool:
     if not path:
         return False
     if isinstance(obj, dict) and "kind" in obj and is_secret_object(obj):
-        return path[0] in OF_SECRETS or (value_of(obj["kind"]) != "ConfigMap" and not is_public_place(path))
+        return path[0] in OF_SECRETS or (text_of(obj["kind"]) != "ConfigMap" and not is_public_place(path))
     *before, last = path
     holder = next(find_nodes(obj, before), None)
     if _is_beside_reference(path):
@@ -170,7 +170,7 @@ def is_secret_at(obj: Any, path: Sequence[Step]) -> bool:
     if last in VALUE_FIELDS:
         item = before[-1] if before else ""
         named = holder.get("name") if isinstance(holder, dict) else None
-        name = item.value if isinstance(item, NamedItem) else value_of(named) if named is not None else item
+        name = item.value if isinstance(item, NamedItem) else text_of(named) if named is not None else item
         return isinstance(name, str) and is_secret_name(name)
     if any(step in REFERENCES for step in before):
         return False
@@ -195,7 +195,7 @@ def redact_path(obj: Any, path: Sequence[Step], secrets: Iterable[str]) -> tuple
     for at, step in enumerate(path, 1):
         if not isinstance(step, str):
             shown.append(step)
-        elif is_secret and is_private_key(path[:at], next(find_nodes(obj, path[:at]), None)):
+        elif is_secret and is_private_key(path[:at], untraced(next(find_nodes(obj, path[:at]), None))):
             shown.append(MASK)
         else:
             shown.append(redact(replace_spans(step, find_spans(step)), distinctive))

@@ -10,7 +10,7 @@ from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.nodes import as_integer, as_mapping, find_nodes
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.workloads import POD_SETS, find_pods
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.model.quantity import canonicalize_quantity, to_milli
@@ -74,7 +74,7 @@ def count_pods(manifest: Manifest) -> Iterator[tuple[Pod, int]]:
             yield pod, 0 if suspended or found.is_stopped else found.total
 
 
-def _count_described_pods(obj: Mapping[str, Node], paths: Iterable[Sequence[Step]]) -> dict[int, int]:
+def _count_described_pods(obj: Mapping[str, Plain], paths: Iterable[Sequence[Step]]) -> dict[int, int]:
     """Return the number of pods of each template in `pods` of a kind description that has `replicas` beside it."""
     items = ((as_mapping(item), str(path[-1])) for path in paths for item in find_nodes(obj, path[:-1]))
     counts = ((item.get(field), as_integer(item.get("replicas"))) for item, field in items)

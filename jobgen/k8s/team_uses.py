@@ -21,7 +21,7 @@ from jobgen.k8s.embedded import (
     read_embedded,
 )
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import parse_dotted
@@ -106,11 +106,11 @@ class Use(NamedTuple):
     """The API group of a kind, or the key of a label or annotation."""
 
 
-def find_uses(obj: Mapping[str, Node], parameters: Parameters | None = None, depth: int = 0) -> list[Use]:
+def find_uses(obj: Mapping[str, Plain], parameters: Parameters | None = None, depth: int = 0) -> list[Use]:
     """Return the names that an object uses, in any depth, and the kinds of the objects inside it, also in text."""
     found: list[Use] = []
     parameters = list_parameters(obj) if parameters is None else parameters
-    below: list[Node] = [obj]
+    below: list[Plain] = [obj]
     while below:
         node = below.pop()
         if isinstance(node, list):
@@ -135,7 +135,9 @@ def find_uses(obj: Mapping[str, Node], parameters: Parameters | None = None, dep
     return found
 
 
-def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node], parameters: Parameters, depth: int) -> None:
+def _add_fields(
+    node: dict[str, Plain], found: list[Use], below: list[Plain], parameters: Parameters, depth: int
+) -> None:
     """Add the names that the fields of a mapping use, and the mappings and lists in it."""
     for key, value in reversed(node.items()):
         if not isinstance(value, (dict, list)):
@@ -156,7 +158,7 @@ def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node], para
 
 
 def _read_mapping(
-    key: str, value: Mapping[str, Node], node: Mapping[str, Node], parameters: Parameters, depth: int
+    key: str, value: Mapping[str, Plain], node: Mapping[str, Plain], parameters: Parameters, depth: int
 ) -> Iterator[Use]:
     """Yield the names in a mapping that is a reference, selects namespaces, or creates an object."""
     if key in _REFERENCES and as_text(value.get("name")):
@@ -169,7 +171,7 @@ def _read_mapping(
         yield from _read_created(value, parameters, depth)
 
 
-def _name_namespaces(names: Sequence[Node]) -> Iterator[Use]:
+def _name_namespaces(names: Sequence[Plain]) -> Iterator[Use]:
     yield from (Use(NAMESPACES, as_text(name), At(names, at)) for at, name in enumerate(names) if as_text(name))
 
 
@@ -188,7 +190,7 @@ def _read_label(key: str, place: At) -> Iterator[Use]:
         yield Use(DEVICES, text, place, label)
 
 
-def _read_list(key: str, items: list[Node], node: Mapping[str, Node], parameters: Parameters) -> Iterator[Use]:
+def _read_list(key: str, items: list[Plain], node: Mapping[str, Plain], parameters: Parameters) -> Iterator[Use]:
     """Yield the names in a list."""
     what = _LISTS.get(key) or (NAMESPACES if key.endswith("Namespaces") else None)
     if what is not None:
@@ -207,13 +209,13 @@ def _read_list(key: str, items: list[Node], node: Mapping[str, Node], parameters
         yield from _read_mounts(items)
 
 
-def _read_owners(items: list[Node]) -> Iterator[Use]:
+def _read_owners(items: list[Plain]) -> Iterator[Use]:
     for owner in map(as_mapping, items):
-        if value_of(owner.get("controller")) is True:
+        if owner.get("controller") is True:
             yield Use(OWNERS, as_text(owner.get("name")), At(owner, "controller"), "ownerReferences")
 
 
-def _read_mounts(items: list[Node]) -> Iterator[Use]:
+def _read_mounts(items: list[Plain]) -> Iterator[Use]:
     """Yield the mounts whose paths name devices, for the runtime of NVIDIA."""
     for mount in map(as_mapping, items):
         path = as_text(mount.get("mountPath"))
@@ -221,7 +223,7 @@ def _read_mounts(items: list[Node]) -> Iterator[Use]:
             yield Use(DEVICES, path, At(mount, "mountPath"), "mountPath")
 
 
-def _read_variables(items: list[Node]) -> Iterator[Use]:
+def _read_variables(items: list[Plain]) -> Iterator[Use]:
     """Yield the variable with which a container runtime gives a container devices that it does not request."""
     for variable in map(as_mapping, items):
         is_hidden = as_text(variable.get("value")) in NO_DEVICES and "valueFrom" not in variable
@@ -238,7 +240,7 @@ _DEVICE_MOUNTS: Final = lazy_pattern(r"(?:/var)?/run/nvidia-container-devices/")
 NO_DEVICES: Final = ("", "none", "void")
 
 
-def _requests_devices(container: Mapping[str, Node]) -> bool:
+def _requests_devices(container: Mapping[str, Plain]) -> bool:
     """Return True if a container requests devices, or if another part of the object says what it requests."""
     known = [as_mapping(container.get(field)) for field in ("resources", "computeResources")]
     if "image" not in container and not any(known):
@@ -247,9 +249,9 @@ def _requests_devices(container: Mapping[str, Node]) -> bool:
     return any(map(is_device, names)) or any("claims" in each for each in known)
 
 
-def _read_selector(selector: Mapping[str, Node], node: Mapping[str, Node]) -> Iterator[Use]:
+def _read_selector(selector: Mapping[str, Plain], node: Mapping[str, Plain]) -> Iterator[Use]:
     """Yield the namespaces that the selector of a monitor, or of the affinity of a pod, selects."""
-    if value_of(selector.get("any")) is True:
+    if selector.get("any") is True:
         yield Use(SELECTED_NAMESPACES, "any: true", At(selector, "any"))
     if "topologyKey" not in node:
         return
@@ -269,7 +271,7 @@ def _read_selector(selector: Mapping[str, Node], node: Mapping[str, Node]) -> It
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 
 
-def _read_flags(items: list[Node], parameters: Parameters) -> Iterator[Use]:
+def _read_flags(items: list[Plain], parameters: Parameters) -> Iterator[Use]:
     """Yield what the flags of kubectl name."""
     texts = [fill(as_text(each), parameters) for each in items]
     for position, text in enumerate(texts):
@@ -291,7 +293,7 @@ def _read_flags(items: list[Node], parameters: Parameters) -> Iterator[Use]:
 _ACCOUNT_USER: Final = "system:serviceaccount:"
 
 
-def _read_created(resource: Mapping[str, Node], parameters: Parameters, depth: int) -> Iterator[Use]:
+def _read_created(resource: Mapping[str, Plain], parameters: Parameters, depth: int) -> Iterator[Use]:
     """Yield the text of an object that a Workflow creates if it cannot be read."""
     field, place = find_resource_text(resource)
     node = place.node
@@ -307,7 +309,7 @@ def _read_field(place: At, parameters: Parameters, depth: int) -> Iterator[Use]:
     what = _FIELDS.get(key)
     if what is None and key not in _NO_NAMES:
         what = next((each for ends, each in _SUFFIXES if key.endswith(ends)), None)
-    if key == "adminAccess" and value_of(value) is True:
+    if key == "adminAccess" and value is True:
         yield Use(DEVICES, "true", place, key)
     text = fill(as_text(value), parameters)
     if what is not None and text:
@@ -317,7 +319,7 @@ def _read_field(place: At, parameters: Parameters, depth: int) -> Iterator[Use]:
             yield from (use._replace(place=place) for use in find_uses(document, parameters, depth + 1))
 
 
-def _find_kept(metadata: Mapping[str, Node]) -> Iterator[Use]:
+def _find_kept(metadata: Mapping[str, Plain]) -> Iterator[Use]:
     """Yield what keeps an object when it is deleted from Git and from the cluster."""
     annotations = as_mapping(metadata.get("annotations"))
     options = as_text(annotations.get("argocd.argoproj.io/sync-options")).lower().replace(" ", "").split(",")
@@ -357,7 +359,7 @@ _SERVICE_HOST: Final = lazy_pattern(r"(?:[^.]+\.)?([^.]+)\.svc(?:\.|\Z)")
 _MESH_WIDE: Final = lazy_pattern(r"\*\.(?:svc\.)?(?:cluster\.)?local\Z")
 
 
-def find_traffic(obj: Mapping[str, Node], kind: str, group: str) -> Iterator[Use]:
+def find_traffic(obj: Mapping[str, Plain], kind: str, group: str) -> Iterator[Use]:
     """Yield the addresses whose traffic an object takes, and the namespaces of hosts; `*` is every namespace."""
     path = _HOSTS.get((group, kind))
     name = find_at(obj, "spec", "externalName") if (group, kind) == ("", "Service") else None

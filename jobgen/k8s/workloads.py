@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, parse_dotted
 from jobgen.spec.replicas import ItemPath, ReplicaLayout, count_pods, get_at
@@ -293,7 +293,9 @@ def find_pods(obj: Mapping[str, Any], pod_sets: Sequence[PodSet]) -> Iterator[Fo
             )
 
 
-def _find_items(node: Node, steps: Sequence[Step], path: ItemPath = ()) -> Iterator[tuple[ItemPath, Mapping[str, Any]]]:
+def _find_items(
+    node: Plain, steps: Sequence[Step], path: ItemPath = ()
+) -> Iterator[tuple[ItemPath, Mapping[str, Any]]]:
     """Yield the items at a path; one that is missing is empty."""
     if not steps:
         yield path, as_mapping(node)
@@ -310,7 +312,7 @@ def _is_stopped(pod_set: PodSet, item: Mapping[str, Any], obj: Mapping[str, Any]
     if pod_set.mode and as_text(item.get(pod_set.mode[0])) not in pod_set.mode[1:]:
         return True
     return any(
-        value_of(get_at(item if field.startswith(".") else obj, _parse(field.removeprefix(".")))) is True
+        get_at(item if field.startswith(".") else obj, _parse(field.removeprefix("."))) is True
         for field in pod_set.stopped_by.split()
     )
 

@@ -18,6 +18,8 @@ Plain: TypeAlias = "Scalar | Sequence[Plain] | Mapping[str, Plain]"
 """Data without locations, as `json.loads` returns it."""
 Node: TypeAlias = "Scalar | TracedScalar | Sequence[Node] | Mapping[str, Node]"
 """Data with or without locations. `value_of` gives the scalar of a leaf; `untraced` makes it `Plain`."""
+Tree = TypeVar("Tree", Plain, Node)
+"""Data that keeps its locations if it has some."""
 ValidFields: TypeAlias = dict[str, Any]
 """A mapping that a schema has accepted, so its fields have known types; with or without locations."""
 API_VERSION = "jobgen.dev/v1"
@@ -134,6 +136,18 @@ def value_of(leaf: Node) -> Any:
 def type_of(leaf: Node) -> type:
     """The type of a scalar without its location."""
     return type(leaf.value) if type(leaf) is TracedScalar else type(leaf)
+
+
+def text_of(leaf: Node) -> str:
+    """The string of a scalar, or an empty string if it has another type."""
+    text = leaf.value if type(leaf) is TracedScalar else leaf
+    return text if isinstance(text, str) else ""
+
+
+def integer_of(leaf: Node) -> int | None:
+    """The integer of a scalar, or None if it has another type."""
+    number = leaf.value if type(leaf) is TracedScalar else leaf
+    return number if type(number) is int else None
 
 
 def is_null(leaf: Node) -> bool:

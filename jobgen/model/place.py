@@ -22,12 +22,11 @@ class At(NamedTuple):
     is_key: bool = False
 
     @property
-    def node(self) -> Node:
+    def node(self) -> Any:
         """The value, or the key as it stands in the mapping."""
         if self.is_key:
             return next((key for key in self.holder if key == self.key), None)
-        node: Node = self.holder.get(self.key) if isinstance(self.holder, dict) else self.holder[self.key]
-        return node
+        return self.holder.get(self.key) if isinstance(self.holder, dict) else self.holder[self.key]
 
 
 Place: TypeAlias = "Node | At"
@@ -132,7 +131,7 @@ def find_original(holder: Any) -> Any:
     return holder
 
 
-def node_at(place: Place) -> Node:
+def node_at(place: Place) -> Any:
     """Return the node at a place."""
     return place.node if type(place) is At else find_original(place)
 
@@ -143,7 +142,7 @@ class PathTo(NamedTuple):
     steps: Steps
     is_key: bool = False
 
-    def follow(self, tree: Any) -> Node:
+    def follow(self, tree: Any) -> Any:
         """Return the node of a tree at the path, or the last one on the way: a policy may have set the rest."""
         for number, step in enumerate(self.steps, 1):
             is_there = step in tree if isinstance(tree, dict) else isinstance(tree, list) and type(step) is int
@@ -152,7 +151,7 @@ class PathTo(NamedTuple):
             if self.is_key and number == len(self.steps):
                 return At(tree, step, is_key=True).node
             tree = tree[step]
-        return tree  # type: ignore[no-any-return]
+        return tree
 
 
 _ROOT: Steps = ()

@@ -55,6 +55,16 @@ def follow(problem: Problem, find: Callable[[PathTo], Any]) -> Problem:
     return _show_as_written(_replace_nodes(problem, lambda node: find(node) if type(node) is PathTo else node))
 
 
+def replace_places(problems: Iterable[Problem], replace: Callable[[Any], Any]) -> list[Problem]:
+    """Return problems with what `replace` returns for their places."""
+    return [_replace_nodes(problem, replace) for problem in problems]
+
+
+def read_places(problems: Iterable[Problem], find: Callable[[Any], Any]) -> list[Problem]:
+    """Return problems with the nodes that `find` returns for their places."""
+    return [_show_as_written(_replace_nodes(problem, lambda place: node_at(find(place)))) for problem in problems]
+
+
 def _show_as_written(problem: Problem) -> Problem:
     """Return a problem with the text that the file has for a key or value in its message, if YAML reads another."""
     node, shown = problem.node, problem.shown

@@ -30,12 +30,13 @@ from jobgen.check.rules import WARNING, Rule, Violation, all_rules
 from jobgen.engine.inputs import digest_bytes
 from jobgen.engine.store import Query
 from jobgen.engine.workers import parallel_map
+from jobgen.k8s.kinds import qualify_kind
 from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import format_amount
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Plain, text_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.lazy_re import may_mention
 from jobgen.model.limits import (
@@ -48,8 +49,10 @@ from jobgen.model.limits import (
 )
 from jobgen.model.mutated import Mutated
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.path import find_path, format_pointer
-from jobgen.model.placed import finish, with_nodes
+from jobgen.model.origins import Origins
+from jobgen.model.path import format_pointer
+from jobgen.model.place import At, PathTo, find_at
+from jobgen.model.placed import finish, place_problems, read_places, replace_places
 from jobgen.model.quantity import to_milli
 from jobgen.model.sentence import Sentence
 from jobgen.pipeline.cluster_groups import (
@@ -89,7 +92,7 @@ if TYPE_CHECKING:
     from jobgen.rendering.run_values import FileResults
 
 Value = TypeVar("Value")
-Objects = Sequence["Mapping[str, Node]"]
+Objects = Sequence["Mapping[str, Any]"]
 
 
 class Checked(NamedTuple):
@@ -128,7 +131,9 @@ class KnownState:
     def content(self) -> str:
         """What decides about objects: the sources without locations. Equal text means equal types, too."""
         sources = self.sources
-        objects = [[untraced(dict(obj)) for obj in several] for several in (sources.exported, *sources.own)]
+        sizes = [len(several) for several in (sources.exported, *sources.own)]
+        plain = iter(self.state.origins.objects)
+        objects = [list(islice(plain, size)) for size in sizes]
         others = [(name, cluster, list(found)) for name, (cluster, found) in sources.others.items()]
         return repr((self.state.cluster, objects, sources.names, sources.rules, others, sources.unread))
 
@@ -258,21 +263,21 @@ def find_cluster_problems(
                     yield found
 
 
-def _read_policy_namespaces(layers: Layers) -> Iterator[Mapping[str, Node]]:
+def _read_policy_namespaces(layers: Layers) -> Iterator[Mapping[str, Plain]]:
     """Read the namespaces in policies/ that have labels of Pod Security."""
     for file in layout.read_own_policies(layers):
         if may_mention(file.content, b"pod-security.kubernetes.io/"):
             documents = config.read_documents(file, [], traced=True).documents
             objects = (obj for each in documents for obj in split_list(each.data) if isinstance(obj, dict))
-            yield from (obj for obj in objects if value_of(obj.get("kind")) == "Namespace")
+            yield from (obj for obj in objects if obj.get("kind") == "Namespace")
 
 
-def _read_untraced(layers: Layers, folder: str) -> tuple[Objects, Sequence[Finding]]:
+def _read_untraced(layers: Layers, folder: str) -> tuple[list[Mapping[str, Plain]], Sequence[Finding]]:
     # Imported late, here and below: most environments have no exported state.
     from jobgen.check.cluster.exported import read_exported
 
     findings: list[Finding] = []
-    return [untraced(dict(obj)) for obj in read_exported(layers, folder, findings)], findings
+    return list(read_exported(layers, folder, findings)), findings
 
 
 class _ClusterCheck:
@@ -284,7 +289,7 @@ class _ClusterCheck:
         results: FileResults,
         rules: list[Rule],
         parts: Sequence[StatePart],
-        shared: list[Mapping[str, Node]],
+        shared: list[Mapping[str, Plain]],
         *,
         is_whole: bool,
     ) -> None:
@@ -301,7 +306,9 @@ class _ClusterCheck:
         self._follows_references = any(rule.name == REFERENCE_RULE for rule in rules)
         self._known = ClusterAnswers(results, checker.runner.name)
         self._exported = self._read_exported(shared)
-        self._exported_kinds = frozenset(name_object(obj)[0] for obj in self._exported)
+        self._exported_kinds = frozenset(
+            qualify_kind(text_of(obj.get("apiVersion")), text_of(obj.get("kind"))) for obj in self._exported
+        )
         self._others = self._read_others()
         self._unread = None
         if not (is_whole or self._is_standalone):
@@ -315,13 +322,13 @@ class _ClusterCheck:
         known = self._build_state(members)
         state = known.state
         for obj in state.left_out[:1]:
-            namespace = str(value_of(as_mapping(obj.get("metadata")).get("namespace")) or "")
-            most = MAX_QUOTA_AMOUNTS if value_of(obj.get("kind")) == "ResourceQuota" else MAX_LIMITING_AMOUNTS
+            namespace = str(as_mapping(obj.get("metadata")).get("namespace") or "")
+            most = MAX_QUOTA_AMOUNTS if obj.get("kind") == "ResourceQuota" else MAX_LIMITING_AMOUNTS
             message = Sentence(
                 "namespace `{}` has more than {} objects of this kind, or more than", namespace, MAX_LIMITING_OBJECTS
             )
             message += f" {most} amounts in them; this one and the rest are not applied; remove some"
-            problem = Problem("unread-file", message, obj.get("kind"), category="meta")
+            problem = Problem("unread-file", message, state.origins.follow(At(obj, "kind")), category="meta")
             yield locate(problem, SETTINGS)._replace(env=self._runner.name)
         is_total = bool(state.parts or state.priorities or state.cluster.complete)
         namespaces, kinds = state.namespaces, state.decided_kinds
@@ -353,17 +360,17 @@ class _ClusterCheck:
         project = self._tracer.project
         return may_refer(repr(project.overlays)) or may_refer(repr(project.settings))
 
-    def _read_exported(self, shared: list[Mapping[str, Node]]) -> Objects:
+    def _read_exported(self, shared: list[Mapping[str, Plain]]) -> Objects:
         """Read the exported state. Namespaces in `shared` are part of it."""
         folder, layers = self._runner.expander.environment.cluster.state, self._tracer.project.layers
 
         def read() -> tuple[Objects, Sequence[Finding]]:
             if not folder:
                 return shared, ()
-            from jobgen.check.cluster.exported import read_exported
+            from jobgen.check.cluster.exported import read_located
 
             findings: list[Finding] = []
-            exported = list(read_exported(layers, folder, findings))
+            exported = list(read_located(layers, folder, findings))
             return [*shared, *exported], [*findings, *find_duplicates(exported, folder)]
 
         version = self._known.digest, digest_files(list(layout.read_state(layers, folder)) if folder else [])
@@ -383,7 +390,7 @@ class _ClusterCheck:
 
     def _read_others(self) -> Others:
         """Read the exported state of other clusters, without locations."""
-        project, found = self._tracer.project, dict[str, tuple[Cluster, Objects]]()
+        project, found = self._tracer.project, dict[str, tuple[Cluster, Sequence[Mapping[str, Plain]]]]()
         cluster, findings = self._runner.expander.environment.cluster, list[Finding]()
         others = {name: each for part in self._parts for name, each in part.find_others(project, cluster).items()}
         for name, other in others.items():
@@ -422,9 +429,10 @@ class _ClusterCheck:
         sources = StateSources(exported, own, names, rules, others, unread)
 
         def build() -> KnownState:
-            objects = [obj for several in own for obj in several]
-            state = build_state(cluster, exported, objects, names)
-            built = {part.scope: part.build(cluster, exported, objects, others) for part in parts}
+            origins = Origins([*exported, *(obj for several in own for obj in several)])
+            plain, objects = origins.objects[: len(exported)], origins.objects[len(exported) :]
+            state = build_state(cluster, plain, objects, names, origins)
+            built = {part.scope: part.build(cluster, plain, objects, others) for part in parts}
             return KnownState(sources, state._replace(parts=built, unread=unread))
 
         identity = [*map(id, (exported, *own, *(each for _, each in others.values()))), names, rules, unread]
@@ -436,14 +444,18 @@ class _ClusterCheck:
             rules = [rule for rule in self._rules if rule.scope == scope]
             for obj in part.list_exported():
                 problems = self._run_rules(product(rules, [self._checker.checker.manifest(obj)]), state)
-                for problem in filter(None, map(finish, map(with_nodes, problems))):
-                    pointer = format_pointer(find_path(problem.node, obj))
+                paths = [each.node for each in place_problems(problems, obj)]
+                read = read_places(problems, state.origins.follow)
+                for path, problem in zip(paths, map(finish, read), strict=True):
+                    if problem is None:
+                        continue
+                    pointer = format_pointer(path.steps if isinstance(path, PathTo) else ())
                     identity = identity_of(obj)
                     yield locate(problem, state.cluster.state)._replace(
                         object=identity, env=self._runner.name, pointer=pointer, place=f"{identity.name}{pointer}"
                     )
 
-    def _trace(self, members: Sequence[Member]) -> Iterator[Mapping[str, Node]]:
+    def _trace(self, members: Sequence[Member]) -> Iterator[Mapping[str, Plain]]:
         """Build objects of one file with locations."""
         wanted = {(member.position, member.item, member.companion) for member in members}
         for job in self._read_jobs(members):
@@ -475,7 +487,7 @@ class _ClusterCheck:
                 self._known.note(self._entries[path], known, each)
         return [each for each in found.values() if each is not None]
 
-    def _build_members(self, members: Sequence[Member]) -> Iterator[tuple[Member, Job, Mapping[str, Node]]]:
+    def _build_members(self, members: Sequence[Member]) -> Iterator[tuple[Member, Job, Mapping[str, Plain]]]:
         """Build objects of one file, each with its job, as mutating policies change them."""
         by_place = {(member.position, member.item, member.companion): member for member in members}
         for job in self._read_jobs(members):
@@ -486,7 +498,7 @@ class _ClusterCheck:
                     yield member, job, self._mutate(made.object).object
 
     def _locate(
-        self, problems: Sequence[Problem], member: Member, job: Job, obj: Mapping[str, Node]
+        self, problems: Sequence[Problem], member: Member, job: Job, obj: Mapping[str, Plain], state: ClusterState
     ) -> Sequence[Finding]:
         """Return the findings of problems of an object."""
         if not problems:
@@ -494,12 +506,13 @@ class _ClusterCheck:
         # Imported late: most objects have no problems.
         from jobgen.pipeline.placed_findings import locate_problems
 
+        problems = replace_places(problems, state.origins.follow)
         return locate_problems(problems, obj, self._tracer, job, self._runner.name, member.companion, self._mutate)
 
     def _check_file(self, members: Sequence[Member], state: ClusterState) -> Checked:
         checked = Checked([], [])
         for member, job, obj in self._build_members(members):
-            checked.findings.extend(self._locate(self._find_problems(obj, state), member, job, obj))
+            checked.findings.extend(self._locate(self._find_problems(obj, state), member, job, obj, state))
             if state.quotas:
                 try:
                     checked.uses.append(self._measure_use(member, obj, state))
@@ -508,7 +521,7 @@ class _ClusterCheck:
                     checked.findings.append(locate(problem, job.file.path, job.location))
         return checked
 
-    def _measure_use(self, member: Member, obj: Mapping[str, Node], state: ClusterState) -> tuple[Member, list[Use]]:
+    def _measure_use(self, member: Member, obj: Mapping[str, Plain], state: ClusterState) -> tuple[Member, list[Use]]:
         """Return what an object and the objects inside it take from quotas."""
         from jobgen.check.cluster.quotas import measure_use
 
@@ -517,17 +530,17 @@ class _ClusterCheck:
         uses = [use for manifest in manifests for use in measure_use(manifest, state)]
         return member._replace(is_queued=is_queued), uses
 
-    def _mutate(self, obj: Mapping[str, Node]) -> Mutated:
+    def _mutate(self, obj: Mapping[str, Any]) -> Mutated:
         """Return an object as mutating policies change it; which of them fail has been reported."""
         return self._checker.mutate(obj)._replace(failures=())
 
-    def _list_manifests(self, obj: Mapping[str, Node]) -> list[Manifest]:
+    def _list_manifests(self, obj: Mapping[str, Plain]) -> list[Manifest]:
         """Return an object, and the objects inside it."""
         wrapped = list_wrapped_objects(obj) if is_app_wrapper(obj) else ()
         inner = (self._mutate(each).object for _, each in wrapped)
         return [self._checker.checker.manifest(each) for each in (obj, *inner)]
 
-    def _find_problems(self, obj: Mapping[str, Node], state: ClusterState) -> list[Problem]:
+    def _find_problems(self, obj: Mapping[str, Plain], state: ClusterState) -> list[Problem]:
         manifests = self._list_manifests(obj)
         # Kueue admits an object together with the objects inside it.
         checks = (
@@ -567,7 +580,7 @@ class _ClusterCheck:
         from jobgen.check.cluster.quotas import find_excesses, find_largest_request
         from jobgen.check.raised_amounts import list_counts
 
-        def find_problems(obj: Mapping[str, Node], exceeded: Sequence[Excess]) -> Iterator[Problem]:
+        def find_problems(obj: Mapping[str, Plain], exceeded: Sequence[Excess]) -> Iterator[Problem]:
             manifests = self._list_manifests(obj)
             counts = [(count, "") for manifest in manifests for count in list_counts(manifest)]
             for each in exceeded:
@@ -586,7 +599,8 @@ class _ClusterCheck:
                 by_member.setdefault(excess.takers[0][0], []).append(excess)
             for members in group_by_file(by_member).values():
                 for member, job, obj in self._build_members(members):
-                    yield from self._locate([*find_problems(obj, by_member[member])], member, job, obj)
+                    problems = [*find_problems(obj, by_member[member])]
+                    yield from self._locate(problems, member, job, obj, state)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, {})
             yield locate(problem, SETTINGS)._replace(env=self._runner.name)
@@ -622,6 +636,6 @@ def _describe_excess(excess: Excess) -> Violation:
     severity = None if certain > (to_milli(excess.hard) or 0) else WARNING
     owner = f" of namespace `{namespace}`" if namespace else ""
     message = Sentence("{} of `{}`, but quota `{}`{} allows", taken, excess.resource, name, owner)
-    message += f" `{value_of(excess.hard)}`; request less, or raise the quota"
-    related = ((excess.hard, f"quota `{name}`"),)
+    message += f" `{excess.hard}`; request less, or raise the quota"
+    related = ((find_at(excess.quota, "spec", "hard", excess.resource), f"quota `{name}`"),)
     return Violation(None, message, related, severity, evidence=(namespace, name, excess.resource))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jobgen.k8s.devices import DeviceCatalog, build_catalog, concerns_devices, may_concern_devices
 from jobgen.k8s.kinds import Definition, may_define_kinds, read_definition
-from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.k8s.nodes import as_mapping, get_path
+from jobgen.model.data import Node, Plain, text_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -47,10 +47,11 @@ def find_duplicates(objects: Iterable[Mapping[str, Node]], path: str) -> Iterato
     """Report objects of the state that are there twice and differ."""
     from jobgen.check.cluster.state import name_object
 
-    seen: dict[tuple[str, str, str], Mapping[str, Node]] = {}
+    seen: dict[tuple[str, str, str], Mapping[str, Plain]] = {}
     for obj in objects:
-        kind, namespace, name = identity = name_object(obj)
-        if name and untraced(seen.setdefault(identity, obj)) != untraced(obj):
+        plain = untraced(obj)
+        kind, namespace, name = identity = name_object(plain)
+        if name and seen.setdefault(identity, plain) != plain:
             where = f" in namespace `{namespace}`" if namespace else ""
             message = Sentence("the exported state has another {} `{}`{}; remove one of them", kind, name, where)
             yield locate(Problem("unread-file", message, obj.get("kind"), category="meta"), path)
@@ -144,7 +145,7 @@ class EnvironmentChecker:
 
         return make_rules(self.runner.project.layers, self.runner.project.kinds, cluster)
 
-    def mutate(self, obj: Mapping[str, Node]) -> Mutated:
+    def mutate(self, obj: Mapping[str, Any]) -> Mutated:
         """An object with what mutating policies change when its cluster creates it."""
         return self.checker.mutate(obj)
 
@@ -188,7 +189,7 @@ class EnvironmentChecker:
         # Imported late: most environments have no devices.
         from jobgen.rendering.read_jobs import read_jobs
 
-        runner, objects, used = self.runner, list[Mapping[str, Node]](), new_overlay_use()
+        runner, objects, used = self.runner, list[Mapping[str, Any]](), new_overlay_use()
         entries = self._files.list_all(runner.project.root)
         named = (entry for entry in entries if may_concern_devices(read_file(entry).content))
         for job in read_jobs(named, runner.project.kinds, []):
@@ -200,7 +201,7 @@ class EnvironmentChecker:
 
     def _find_config(
         self, folder: str, namespace: str, name: str, kind: str = "ConfigMap", *, is_traced: bool = False
-    ) -> Mapping[str, Node] | None:
+    ) -> Mapping[str, Any] | None:
         """The data of the nearest ConfigMap or Secret with a name; None if there is none, or there are several."""
         tracer = self.tracer if is_traced else None
         key = (folder, tracer is not None, kind, namespace, name)
@@ -249,7 +250,7 @@ class EnvironmentChecker:
         for job in read_jobs(named, runner.project.kinds, []):
             data = job.document.data
             is_own = wanted.kind == "ConfigMap" and "configs" in as_mapping(data.get("spec"))
-            is_concerned = is_own or as_text(data.get("kind")) in wanted.kinds
+            is_concerned = is_own or text_of(data.get("kind")) in wanted.kinds
             patches = runner.patches_for(job) if is_concerned else None
             if patches is None:
                 continue
@@ -310,9 +311,9 @@ class _Wanted(NamedTuple):
 
     def read(self, obj: Mapping[str, Node]) -> Mapping[str, Node] | None:
         """Return the texts of an object if it is the one; a binary value, or one of a Secret, is null."""
-        metadata, kind = as_mapping(obj.get("metadata")), as_text(obj.get("kind"))
-        spaces = {self.namespace, as_text(metadata.get("namespace"))} - {""}
-        if kind not in self.kinds or as_text(metadata.get("name")) != self.name or len(spaces) > 1:
+        metadata, kind = as_mapping(obj.get("metadata")), text_of(obj.get("kind"))
+        spaces = {self.namespace, text_of(metadata.get("namespace"))} - {""}
+        if kind not in self.kinds or text_of(metadata.get("name")) != self.name or len(spaces) > 1:
             return None
         if self.kind == "Secret":
             return {str(key): None for path in _SECRET_FIELDS[kind] for key in as_mapping(get_path(obj, *path))}
@@ -328,7 +329,7 @@ def _measure_distance(folder: str, path: str) -> int:
     return len(first) + len(second) - 2 * shared
 
 
-def complete_catalog(objects: Iterable[Mapping[str, Node]], project: ProjectConfig, cluster: Cluster) -> DeviceCatalog:
+def complete_catalog(objects: Iterable[Mapping[str, Plain]], project: ProjectConfig, cluster: Cluster) -> DeviceCatalog:
     """Build the catalog of objects and of those in the exported state of their cluster."""
     # Imported late: most repositories have no state of a cluster.
     from jobgen.check.cluster.exported import read_exported

@@ -18,6 +18,7 @@ from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.features import find_parts
 from jobgen.model.finding import Finding, Problem, Related, Severity, pluralize
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.origins import Origins
 from jobgen.model.path import format_pointer
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
@@ -129,8 +130,11 @@ def _locate(
     from jobgen.check.raised_amounts import find_raised, list_gpu_factors, relate_factors
 
     job, traced = trace(fault.node.job)
-    known = list_gpu_factors(checker.checker.manifest(traced)) if fault.is_amount and traced else []
-    factors = [(place.node, text) for place, text in known]
+    factors: list[tuple[Any, str]] = []
+    if fault.is_amount and traced:
+        origins = Origins([traced])
+        known = list_gpu_factors(checker.checker.manifest(origins.objects[0]))
+        factors = [(origins.follow(place), text) for place, text in known]
     raised = find_raised(node for node, _ in factors)
     related: list[Related] = []
     for row, text in fault.related:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jobgen.k8s.kueue import get_queue, is_suspended
-from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.nodes import get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.resources import ResourceTotals, add_totals, sum_resources
 from jobgen.k8s.workloads import find_workload
+from jobgen.model.data import text_of
 from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def summarize_object(checker: Checker, obj: Mapping[str, Plain], manifest: Manif
 
 def list_groups(manifest: Manifest) -> tuple[str, str, str]:
     """Return the namespace, the team and the queue of an object; empty if it has none."""
-    return manifest.namespace, as_text(manifest.labels.get("team")), get_queue_name(manifest)
+    return manifest.namespace, text_of(manifest.labels.get("team")), get_queue_name(manifest)
 
 
 def get_queue_name(manifest: Manifest) -> str:
@@ -58,7 +59,7 @@ def get_queue_name(manifest: Manifest) -> str:
     workload = find_workload(manifest.group, manifest.kind_name)
     own = get_path(manifest.object, *workload.queue) if workload and workload.queue else None
     gang = get_path(manifest.run_policy, "schedulingPolicy", "queue")
-    return as_text(get_queue(manifest)) or as_text(own) or as_text(gang)
+    return text_of(get_queue(manifest)) or text_of(own) or text_of(gang)
 
 
 def sum_object(checker: Checker, data: Any, manifest: Manifest) -> ResourceTotals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 from jobgen.model.data import Node, TracedScalar, with_layer
 from jobgen.model.finding import Finding, Problem
@@ -34,11 +34,11 @@ class PlacedObject:
         self.mutated: Mutated | None = None
         """The object with locations and the changes of policies, if a node was not found in the text."""
 
-    def find(self, path: PathTo) -> Node:
+    def find(self, path: PathTo) -> Any:
         """Return the node at a path, with its location."""
         if self._search is not None and self.mutated is None:
             try:
-                return cast(Node, with_layer(self._search.find(path.steps, is_key=path.is_key), _LAYER))
+                return with_layer(self._search.find(path.steps, is_key=path.is_key), _LAYER)
             except UnexpectedTextError:
                 # The rest of the text is as unusual.
                 pass

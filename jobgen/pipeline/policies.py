@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.match import MatchResources, pluralize_kind
 from jobgen.check.policy.parse import MUTATING, POLICY, is_mutating, is_policy
 from jobgen.check.policy.unused import NamedResource, find_unevaluated, find_unmatched
 from jobgen.k8s.kinds import Release
-from jobgen.model.data import Location, Node, ValidFields, location_of, untraced, value_of
+from jobgen.model.data import Location, Node, ValidFields
 from jobgen.model.finding import Finding, Identity
 from jobgen.model.lazy_re import may_mention
 from jobgen.model.mutated import Mutated
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.origins import NO_ORIGINS, Origins
+from jobgen.model.place import find_at
+from jobgen.model.placed import read_places
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list
@@ -70,30 +74,33 @@ def compile_policy_files(
     """
     findings: list[Finding] = []
     documents = _read_files(own, findings)
-    mutating = {path for path, data in documents if is_mutating(data)}
+    mutating, origins = {path for path, data in documents if is_mutating(data)}, NO_ORIGINS
     if mutating:
         # The values that mutating policies set are located there.
-        traced = iter(_read_files((file for file in own if file.path in mutating), [], traced=True))
-        pairs = [(path, data, next(traced)[1] if path in mutating else data) for path, data in documents]
-        documents = [(path, located if is_mutating(data) else data) for path, data, located in pairs]
+        traced = _read_files((file for file in own if file.path in mutating), [], traced=True)
+        origins = Origins(data for _, data in traced)
+        plain: Iterator[Any] = iter(origins.objects)
+        documents = [(path, next(plain) if path in mutating else data) for path, data in documents]
     # Params that the repository has too are left out: in a cluster, there is one of a name.
     known = {_identify(data) for _, data in documents if not is_policy(data)}
     shipped_documents = [
         (path, data) for path, data in _read_files(shipped, findings) if is_policy(data) or _identify(data) not in known
     ]
     trusted = [data for _, data in shipped_documents]
-    policies, problems = compile_policies((data for _, data in documents), trusted, releases)
+    policies, problems = compile_policies((data for _, data in documents), trusted, releases, origins)
     # What a file that cannot be read holds is unknown: it may be the binding, or the policy.
     unpaired = _UNPAIRED if findings else frozenset()
     if any(problem.rule not in unpaired for problem in problems):
-        _, problems = compile_policies(read_policy_documents(own), trusted, releases)
+        origins = Origins(read_policy_documents(own))
+        _, problems = compile_policies(origins.objects, trusted, releases)
+        problems = read_places(problems, origins.follow)
         findings += [locate(problem, "policies") for problem in problems if problem.rule not in unpaired]
     every = (*shipped_documents, *documents)
     named = {
-        str(value_of(data["metadata"].get("name"))): path
+        str(data["metadata"].get("name")): path
         for kind, is_one in ((MUTATING, is_mutating), (POLICY, is_policy))
         for path, data in every
-        if is_one(data) and value_of(data["kind"]) == kind and isinstance(data.get("metadata"), dict)
+        if is_one(data) and data["kind"] == kind and isinstance(data.get("metadata"), dict)
     }
     unused, unmatched = _find_unused(own, [data for _, data in documents], policies, resources)
     return PolicyFiles(policies, tuple(findings), named, unused, unmatched)
@@ -106,28 +113,29 @@ def read_policy_documents(files: Iterable[File]) -> list[ValidFields]:
 
 def read_plain_documents(files: Iterable[File]) -> list[tuple[str, ValidFields]]:
     """The documents of policy files without locations, each with its file."""
-    return [(path, untraced(data)) for path, data in _read_files(files, [])]
+    return _read_files(files, [])
 
 
 def _identify(data: ValidFields) -> tuple[str, ...]:
     metadata = data.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return tuple(str(value_of(node)) for node in (data.get("apiVersion"), data.get("kind"), name))
+    return tuple(map(str, (data.get("apiVersion"), data.get("kind"), name)))
 
 
 def locate_policies(own: Iterable[File]) -> dict[str, Location]:
     """The location of each policy of a repository: its only validation, or its name."""
     found: dict[str, Location] = {}
-    for data in read_policy_documents(own):
+    origins = Origins(read_policy_documents(own))
+    for data in origins.objects:
         metadata, spec = data.get("metadata"), data.get("spec")
-        if not is_policy(data) or value_of(data["kind"]) != POLICY or not isinstance(metadata, dict):
+        if not is_policy(data) or data["kind"] != POLICY or not isinstance(metadata, dict):
             continue
         validations = spec.get("validations") if isinstance(spec, dict) and "matchConditions" not in spec else None
         only = validations[0] if isinstance(validations, list) and len(validations) == 1 else None
-        node = only.get("expression") if isinstance(only, dict) else metadata.get("name")
-        location = location_of(node) or location_of(metadata.get("name"))
+        place = find_at(only, "expression") or find_at(metadata, "name")
+        location = origins.find_location(place) or origins.find_location(find_at(metadata, "name"))
         if location:
-            found.setdefault(str(value_of(metadata.get("name"))), location)
+            found.setdefault(str(metadata.get("name")), location)
     return found
 
 
@@ -137,11 +145,13 @@ def _find_unused(
     """Return what is not evaluated and what matches no kind; with locations only if there is something."""
     if not (any(find_unevaluated(documents)) or any(find_unmatched(documents, policies, resources))):
         return (), ()
-    traced = read_policy_documents(own)
-    unmatched = find_unmatched(traced, policies, resources)
+    origins = Origins(read_policy_documents(own))
+    unevaluated = read_places(find_unevaluated(origins.objects), origins.follow)
+    unmatched = list(find_unmatched(origins.objects, policies, resources))
+    problems = read_places((each.problem for each in unmatched), origins.follow)
     return (
-        tuple(locate(problem, "policies") for problem in find_unevaluated(traced)),
-        tuple((locate(each.problem, "policies"), each.matches) for each in unmatched),
+        tuple(locate(problem, "policies") for problem in unevaluated),
+        tuple((locate(problem, "policies"), each.matches) for problem, each in zip(problems, unmatched, strict=True)),
     )
 
 

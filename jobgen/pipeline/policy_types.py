@@ -9,6 +9,8 @@ from jobgen.check.policy.parse import POLICY, is_policy, parse_policy
 from jobgen.check.policy.type_check import Resource, find_type_problems
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding
+from jobgen.model.origins import Origins
+from jobgen.model.placed import read_places
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.policies import read_policy_documents
 from jobgen.rendering.config import ProjectConfig
@@ -23,11 +25,12 @@ def find_policy_type_findings(project: ProjectConfig) -> Iterator[Finding]:
     checker = EnvironmentChecker(EnvironmentRunner(project, "")).checker
     resources = list_resources(project)
     files = (*layout.read_shipped_policies(project.layers), *layout.read_own_policies(project.layers))
-    for document in read_policy_documents(files):
+    origins = Origins(read_policy_documents(files))
+    for document in origins.objects:
         # One that is not valid has its own findings.
-        if is_policy(document) and value_of(document["kind"]) == POLICY and parse_policy(document, []):
-            for problem in find_type_problems(document, resources, checker.read_schema):
-                yield locate(problem, "policies")
+        if is_policy(document) and document["kind"] == POLICY and parse_policy(document, []):
+            problems = find_type_problems(document, resources, checker.read_schema)
+            yield from (locate(problem, "policies") for problem in read_places(problems, origins.follow))
 
 
 def list_resources(project: ProjectConfig) -> list[Resource]:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Location, Node, TracedList, TracedScalar, location_of, untraced, value_of
+from jobgen.k8s.nodes import as_list, as_mapping, get_path
+from jobgen.model.data import Location, Node, TracedList, TracedScalar, location_of, text_of, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.gitops_objects import ARGO, GitOpsObject, GitOpsTree
@@ -52,17 +52,17 @@ class ArgoSource(NamedTuple):
     @property
     def url(self) -> str:
         """The address of its repository."""
-        return as_text(self.data.get("repoURL"))
+        return text_of(self.data.get("repoURL"))
 
     @property
     def path(self) -> str:
         """The folder in the repository; empty for a chart of a chart repository."""
-        return as_text(self.data.get("path"))
+        return text_of(self.data.get("path"))
 
     @property
     def revision(self) -> str:
         """The branch, tag or commit."""
-        return as_text(self.data.get("targetRevision"))
+        return text_of(self.data.get("targetRevision"))
 
     @property
     def is_head(self) -> bool:
@@ -88,7 +88,7 @@ def list_sources(tree: GitOpsTree) -> Iterator[ArgoSource]:
         template = as_mapping(owner.spec.get("template"))
         for parameters in islice(_list_elements(tree, owner), _MAX_ELEMENTS):
             filled = fill(template, parameters)
-            name = as_text(get_path(filled, "metadata", "name"))
+            name = text_of(get_path(filled, "metadata", "name"))
             yield from _read_application(owner, name, as_mapping(filled.get("spec")))
 
 
@@ -102,7 +102,7 @@ def _read_application(owner: GitOpsObject, name: str, spec: Mapping[str, Any]) -
     sources = [each for each in map(as_mapping, as_list(spec.get("sources"))) if each] or ([single] if single else [])
     hydrated = as_mapping(as_mapping(spec.get("sourceHydrator")).get("drySource"))
     sources += [hydrated] if hydrated else []
-    namespace = as_text(get_path(spec, "destination", "namespace"))
+    namespace = text_of(get_path(spec, "destination", "namespace"))
     for each in sources:
         yield ArgoSource(owner, name, namespace, each, sources)
 
@@ -111,7 +111,7 @@ def locate_values(tree: GitOpsTree, source: ArgoSource, text: str) -> str | None
     """Return the path of a values file from the linted folder; None if it is not in this repository for certain."""
     if text.startswith("$"):
         name, _, rest = text[1:].partition("/")
-        named = [each for each in source.siblings if as_text(each.get("ref")) == name]
+        named = [each for each in source.siblings if text_of(each.get("ref")) == name]
         place, owner = rest, source._replace(data=named[0]) if named else None
     else:
         folder = source.path.strip("/")
@@ -156,10 +156,10 @@ def _may_match(selector: Mapping[str, Any], parameters: Parameters) -> bool:
         (key, "In", [value]) for key, value in as_mapping(selector.get("matchLabels")).items()
     ]
     for each in map(as_mapping, as_list(selector.get("matchExpressions"))):
-        checks.append((as_text(each.get("key")), as_text(each.get("operator")), as_list(each.get("values"))))
+        checks.append((text_of(each.get("key")), text_of(each.get("operator")), as_list(each.get("values"))))
     is_known = _WHOLE in parameters
     for key, operator, nodes in checks:
-        value, values = parameters.get(str(key)), [as_text(node) for node in nodes]
+        value, values = parameters.get(str(key)), [text_of(node) for node in nodes]
         if (value is None and not is_known) or is_open(value or ""):
             continue
         is_in = value is not None and (operator in ("Exists", "DoesNotExist") or value in values)
@@ -171,7 +171,7 @@ def _may_match(selector: Mapping[str, Any], parameters: Parameters) -> bool:
 def _generate_from_list(_: GitOpsTree, listed: Mapping[str, Any]) -> list[Parameters]:
     elements = as_list(listed.get("elements"))
     if "elementsYaml" in listed:
-        text = as_text(listed["elementsYaml"])
+        text = text_of(listed["elementsYaml"])
         found = None if is_open(text) else _read_list(text)
         if found is None:
             return [{}]
@@ -208,7 +208,7 @@ def _join(one: Parameters, other: Parameters) -> Parameters:
 def _merge(tree: GitOpsTree, merge: Mapping[str, Any]) -> list[Parameters]:
     """Return the parameters of the first generator, with those of the others that have the same keys over them."""
     first, *others = [_generate(tree, as_mapping(each)) for each in as_list(merge.get("generators"))] or [[{}]]
-    keys = [as_text(key) for key in as_list(merge.get("mergeKeys"))]
+    keys = [text_of(key) for key in as_list(merge.get("mergeKeys"))]
     found = [dict(each) for each in first]
     for over in (each for several in others for each in several):
         for own in found:
@@ -221,7 +221,7 @@ def _merge(tree: GitOpsTree, merge: Mapping[str, Any]) -> list[Parameters]:
 
 
 def _generate_from_git(tree: GitOpsTree, git: Mapping[str, Any]) -> list[Parameters]:
-    if not tree.may_be_own(as_text(git.get("repoURL"))):
+    if not tree.may_be_own(text_of(git.get("repoURL"))):
         return [{}]
     directories = [as_mapping(each) for each in as_list(git.get("directories"))]
     files = [as_mapping(each) for each in as_list(git.get("files"))]
@@ -231,13 +231,13 @@ def _generate_from_git(tree: GitOpsTree, git: Mapping[str, Any]) -> list[Paramet
     found: list[Parameters] = []
     if directories:
         folders = sorted({folder for path in paths for folder in _list_above(path)})
-        wanted = [_match(as_text(each.get("path"))) for each in directories if not value_of(each.get("exclude"))]
-        refused = [_match(as_text(each.get("path"))) for each in directories if value_of(each.get("exclude"))]
+        wanted = [_match(text_of(each.get("path"))) for each in directories if not value_of(each.get("exclude"))]
+        refused = [_match(text_of(each.get("path"))) for each in directories if value_of(each.get("exclude"))]
         for folder in folders:
             if any(match(folder) for match in wanted) and not any(match(folder) for match in refused):
                 found.append({**_describe(folder), **values, _WHOLE: ""})
-    left_out = [_match(as_text(each.get("path"))) for each in files if value_of(each.get("exclude"))]
-    for pattern in (as_text(each.get("path")) for each in files if not value_of(each.get("exclude"))):
+    left_out = [_match(text_of(each.get("path"))) for each in files if value_of(each.get("exclude"))]
+    for pattern in (text_of(each.get("path")) for each in files if not value_of(each.get("exclude"))):
         for path in filter(_match(pattern), paths):
             if not any(match(path) for match in left_out):
                 content = tree.read(tree.find_path(path) or path).content

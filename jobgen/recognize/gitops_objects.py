@@ -9,10 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping
 from jobgen.kustomize.resource import read_documents
 from jobgen.kustomize.tree import FolderTree
-from jobgen.model.data import Location, location_of, value_of
+from jobgen.model.data import Location, location_of, text_of, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import NOT_JUDGED, Taken
@@ -45,12 +45,12 @@ class GitOpsObject(NamedTuple):
     @property
     def group(self) -> str:
         """The group of its kind."""
-        return as_text(self.data.get("apiVersion")).rpartition("/")[0]
+        return text_of(self.data.get("apiVersion")).rpartition("/")[0]
 
     @property
     def kind(self) -> str:
         """Its kind."""
-        return as_text(self.data.get("kind"))
+        return text_of(self.data.get("kind"))
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -60,12 +60,12 @@ class GitOpsObject(NamedTuple):
     @property
     def name(self) -> str:
         """Its name."""
-        return as_text(self.metadata.get("name"))
+        return text_of(self.metadata.get("name"))
 
     @property
     def namespace(self) -> str:
         """Its namespace; empty if it has none."""
-        return as_text(self.metadata.get("namespace"))
+        return text_of(self.metadata.get("namespace"))
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -146,7 +146,7 @@ class GitOpsTree:
         source = self.around.tree.source
         remotes = git.read_remotes(Path(str(source.folder))) if isinstance(source, FolderTree) else []
         bootstrapped = (each for each in self.list_kind(SOURCE, "GitRepository") if each.name == BOOTSTRAPPED)
-        urls = (*remotes, *(as_text(each.spec.get("url")) for each in bootstrapped))
+        urls = (*remotes, *(text_of(each.spec.get("url")) for each in bootstrapped))
         return frozenset(filter(None, map(read_address, urls)))
 
     def is_own(self, url: str) -> bool:

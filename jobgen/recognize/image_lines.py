@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jobgen.k8s.nodes import as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, get_path
 from jobgen.kustomize.resource import read_documents
-from jobgen.model.data import value_of
+from jobgen.model.data import text_of, value_of
 from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize.tree import FileTree
@@ -80,6 +80,6 @@ def _list_local_streams(tree: FileTree) -> frozenset[str]:
         for data in read_documents(tree.read(path).content, path, "manifest").data:
             fields: Any = as_mapping(data)
             is_local = value_of(get_path(fields, "spec", "lookupPolicy", "local")) is True
-            if is_local and as_text(fields.get("kind")) == "ImageStream":
-                found.add(as_text(get_path(fields, "metadata", "name")))
+            if is_local and text_of(fields.get("kind")) == "ImageStream":
+                found.add(text_of(get_path(fields, "metadata", "name")))
     return frozenset(found)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, get_path
 from jobgen.kustomize.resource import read_documents
+from jobgen.model.data import text_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -92,23 +93,23 @@ def _list_installed(tree: FileTree, names: tuple[str, ...]) -> Iterator[_Release
 
 def _list_named(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the names of what an object installs, each with the text that says which release."""
-    kind, spec = as_text(data.get("kind")), as_mapping(data.get("spec"))
+    kind, spec = text_of(data.get("kind")), as_mapping(data.get("spec"))
     if kind == "HelmRelease":
         chart = as_mapping(get_path(spec, "chart", "spec"))
-        yield as_text(chart.get("chart")).rpartition("/")[2], as_text(chart.get("version"))
+        yield text_of(chart.get("chart")).rpartition("/")[2], text_of(chart.get("version"))
     elif kind in ("Application", "ApplicationSet"):
         holder = spec if kind == "Application" else as_mapping(get_path(spec, "template", "spec"))
         for source in map(as_mapping, (holder.get("source"), *as_list(holder.get("sources")))):
-            name = as_text(source.get("chart")).rpartition("/")[2]
-            yield name, as_text(source.get("targetRevision"))
+            name = text_of(source.get("chart")).rpartition("/")[2]
+            yield name, text_of(source.get("targetRevision"))
     elif kind == "OCIRepository":
-        yield as_text(spec.get("url")).rpartition("/")[2], as_text(get_path(spec, "ref", "tag"))
-    elif kind == "Subscription" and as_text(data.get("apiVersion")).startswith("operators.coreos.com/"):
-        match = _AT_END.search(as_text(spec.get("startingCSV")))
-        yield as_text(spec.get("name")), match[1] if match else ""
+        yield text_of(spec.get("url")).rpartition("/")[2], text_of(get_path(spec, "ref", "tag"))
+    elif kind == "Subscription" and text_of(data.get("apiVersion")).startswith("operators.coreos.com/"):
+        match = _AT_END.search(text_of(spec.get("startingCSV")))
+        yield text_of(spec.get("name")), match[1] if match else ""
     for field in ("helmCharts", "dependencies"):
         for chart in map(as_mapping, as_list(data.get(field))):
-            yield as_text(chart.get("name")), as_text(chart.get("version"))
+            yield text_of(chart.get("name")), text_of(chart.get("version"))
 
 
 def _parse(text: str) -> _Release | None:

@@ -6,8 +6,8 @@ import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, location_of, value_of
+from jobgen.k8s.nodes import as_list, as_mapping, get_path
+from jobgen.model.data import Node, location_of, text_of, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean, find_closest
 from jobgen.recognize.argo_sources import ArgoSource, is_open, list_sources, locate_values
@@ -141,12 +141,12 @@ def _check_values(tree: GitOpsTree, source: ArgoSource) -> Iterator[Finding]:
         named = []
     named += ((as_mapping(each).get("path"), "") for each in as_list(source.helm.get("fileParameters")))
     for node, choice in named:
-        text = as_text(node)
+        text = text_of(node)
         if not text or is_open(text) or "://" in text or any(sign in text for sign in GLOB):
             continue
         if text.startswith("$"):
             name = text[1:].partition("/")[0]
-            if not any(as_text(each.get("ref")) == name for each in source.siblings):
+            if not any(text_of(each.get("ref")) == name for each in source.siblings):
                 if len(source.siblings) > 1:
                     yield _report(node, source.owner, f"no source of `{source.app}` has `ref: {name}`; add one")
                 continue
@@ -164,7 +164,7 @@ def _check_projects(tree: GitOpsTree) -> Iterator[Finding]:
     for owner in tree.list_kind(ARGO, "Application", "ApplicationSet"):
         spec = owner.spec if owner.kind == "Application" else as_mapping(get_path(owner.spec, "template", "spec"))
         node = spec.get("project")
-        name = as_text(node)
+        name = text_of(node)
         if name not in ("", "default") and not is_open(name) and name not in known:
             yield _report_name(node, owner, "AppProject", name, known)
 
@@ -181,7 +181,7 @@ def _report_name(node: Node, owner: GitOpsObject, kind: str, name: str, known: I
 def _check_flux(tree: GitOpsTree) -> Iterator[Finding]:
     for owner in tree.list_kind(FLUX, "Kustomization"):
         reference = as_mapping(owner.spec.get("sourceRef"))
-        text = as_text(owner.spec.get("path"))
+        text = text_of(owner.spec.get("path"))
         if text and not is_open(text) and is_own(tree, reference):
             path = tree.find_path(text)
             if path is not None and not tree.exists(path):
@@ -195,7 +195,7 @@ def _check_releases(tree: GitOpsTree) -> Iterator[Finding]:
         chart = as_mapping(get_path(owner.spec, "chart", "spec"))
         reference = as_mapping(chart.get("sourceRef") or owner.spec.get("chartRef"))
         yield from _check_source(tree, owner, reference)
-        name = as_text(chart.get("chart"))
+        name = text_of(chart.get("chart"))
         yield from _check_references(tree, owner)
         if not name or is_open(name) or not is_own(tree, reference):
             continue
@@ -212,8 +212,8 @@ def _check_releases(tree: GitOpsTree) -> Iterator[Finding]:
 def _check_references(tree: GitOpsTree, owner: GitOpsObject) -> Iterator[Finding]:
     """Check the ConfigMaps and Secrets that a release has its values from; a Secret is often made elsewhere."""
     for each in map(as_mapping, as_list(owner.spec.get("valuesFrom"))):
-        kind, node = as_text(each.get("kind")), each.get("name")
-        name, key = as_text(node), as_text(each.get("valuesKey")) or "values.yaml"
+        kind, node = text_of(each.get("kind")), each.get("name")
+        name, key = text_of(node), text_of(each.get("valuesKey")) or "values.yaml"
         if kind not in ("ConfigMap", "Secret") or not name or is_open(name) or is_open(key):
             continue
         known = tree.list_holders(kind)
@@ -246,7 +246,7 @@ def _check_key(tree: GitOpsTree, owner: GitOpsObject, kind: str, name: str, node
 
 def _check_files(tree: GitOpsTree, owner: GitOpsObject, nodes: Sequence[Node]) -> Iterator[Finding]:
     for node in nodes:
-        text = as_text(node)
+        text = text_of(node)
         path = tree.find_path(text) if text and not is_open(text) else None
         if path is not None and not tree.exists(path):
             message = f"{quote(text)} does not exist in this repository, so Flux cannot install `{owner.name}`"
@@ -255,7 +255,7 @@ def _check_files(tree: GitOpsTree, owner: GitOpsObject, nodes: Sequence[Node]) -
 
 def _check_source(tree: GitOpsTree, owner: GitOpsObject, reference: Mapping[str, Any]) -> Iterator[Finding]:
     """Check that the source has been defined, if the repository defines sources of its kind."""
-    kind, name = as_text(reference.get("kind")), as_text(reference.get("name"))
+    kind, name = text_of(reference.get("kind")), text_of(reference.get("name"))
     known = {each.name for each in tree.list_kind(SOURCE, kind)}
     if known and name and name not in known and name != BOOTSTRAPPED and not is_open(name):
         yield _report_name(reference.get("name"), owner, kind, name, known)

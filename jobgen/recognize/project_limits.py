@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, location_of
+from jobgen.k8s.nodes import as_list, as_mapping, get_path
+from jobgen.model.data import Node, location_of, text_of
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.recognize.argo_sources import ArgoSource, is_open
 from jobgen.recognize.gitops_objects import ARGO, GitOpsObject, GitOpsTree, read_address
@@ -24,7 +24,7 @@ def find_forbidden(tree: GitOpsTree, sources: Iterable[ArgoSource]) -> Iterator[
         projects.setdefault(each.name, []).append(each)
     seen: set[Any] = set()
     for source in sources if projects else ():
-        named = projects.get(as_text(_read_spec(source.owner).get("project")), ())
+        named = projects.get(text_of(_read_spec(source.owner).get("project")), ())
         # Two of one name are those of two clusters.
         if len(named) != 1:
             continue
@@ -42,7 +42,7 @@ def _read_spec(owner: GitOpsObject) -> Mapping[str, Any]:
 
 
 def _check_source(project: GitOpsObject, source: ArgoSource) -> Iterator[tuple[Node, str]]:
-    patterns = [as_text(each) for each in as_list(project.spec.get("sourceRepos"))]
+    patterns = [text_of(each) for each in as_list(project.spec.get("sourceRepos"))]
     if not patterns or not all(patterns) or not source.url or any(map(is_open, (source.url, *patterns))):
         return
     denied = any(_is_address(each[1:], source.url) for each in patterns if each.startswith("!"))
@@ -57,9 +57,9 @@ def _check_source(project: GitOpsObject, source: ArgoSource) -> Iterator[tuple[N
 
 def _check_destination(project: GitOpsObject, source: ArgoSource) -> Iterator[tuple[Node, str]]:
     wanted = as_mapping(_read_spec(source.owner).get("destination"))
-    texts = [as_text(wanted.get(key)) for key in ("namespace", "server", "name")]
+    texts = [text_of(wanted.get(key)) for key in ("namespace", "server", "name")]
     allowed = list(map(as_mapping, as_list(project.spec.get("destinations"))))
-    patterns = [as_text(each.get(key)) for each in allowed for key in ("namespace", "server", "name")]
+    patterns = [text_of(each.get(key)) for each in allowed for key in ("namespace", "server", "name")]
     if not allowed or not texts[0] or not any(texts[1:]) or any(map(is_open, (*texts, *patterns))):
         return
     is_allowed = any(_matches(each, wanted) is not False for each in allowed)
@@ -75,16 +75,16 @@ def _check_destination(project: GitOpsObject, source: ArgoSource) -> Iterator[tu
 
 def _matches(allowed: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool | None:
     """Return True if a destination is an allowed one; None if that is not known, as of the name of a server."""
-    namespace = as_text(allowed.get("namespace"))
-    if namespace.startswith("!") or not _is_like(namespace, as_text(wanted.get("namespace"))):
+    namespace = text_of(allowed.get("namespace"))
+    if namespace.startswith("!") or not _is_like(namespace, text_of(wanted.get("namespace"))):
         return False
     return _is_cluster(allowed, wanted)
 
 
 def _is_cluster(allowed: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool | None:
-    known = {as_text(wanted.get(key)) for key in ("server", "name")} - {""}
+    known = {text_of(wanted.get(key)) for key in ("server", "name")} - {""}
     known |= set(_LOCAL) if known & set(_LOCAL) else set()
-    patterns = {key: as_text(allowed.get(key)) for key in ("server", "name")}
+    patterns = {key: text_of(allowed.get(key)) for key in ("server", "name")}
     if any(text.startswith("!") for text in patterns.values()):
         return None
     if any(text and _is_like(text, other) for text in patterns.values() for other in known):
@@ -94,8 +94,8 @@ def _is_cluster(allowed: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool |
 
 
 def _denies(allowed: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    namespace = as_text(allowed.get("namespace"))
-    is_denied = namespace.startswith("!") and _is_like(namespace[1:], as_text(wanted.get("namespace")))
+    namespace = text_of(allowed.get("namespace"))
+    is_denied = namespace.startswith("!") and _is_like(namespace[1:], text_of(wanted.get("namespace")))
     return is_denied and _is_cluster(allowed, wanted) is True
 
 

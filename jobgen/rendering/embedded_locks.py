@@ -7,10 +7,10 @@ from typing import Any
 
 from jobgen.k8s.embedded import Parameters, fill, is_embedded, list_parameters, read_embedded
 from jobgen.k8s.kinds import BUILTIN_GROUPS, get_group
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.object_paths import is_app_wrapper
 from jobgen.k8s.workloads import list_template_paths
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, text_of, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.spec.field_patterns import MainContainer, Pattern, find_first
 from jobgen.spec.kinds import Kind
@@ -93,7 +93,7 @@ def _list_patterns(template: tuple[Pattern, ...]) -> tuple[tuple[Pattern, ...], 
 
 def _find_in_text(node: Mapping[str, Any], template: tuple[Pattern, ...], parameters: Parameters) -> Iterator[Node]:
     for key, value in node.items():
-        text = fill(as_text(value), parameters)
+        text = fill(text_of(value), parameters)
         if not text or not is_embedded(key, text):
             continue
         for document in read_embedded(text) or ():

@@ -19,7 +19,7 @@ from jobgen.k8s.secrets import (
     without_names,
 )
 from jobgen.k8s.secrets_in_text import Span, find_secrets_in_text, find_spans, may_hold_secret
-from jobgen.model.data import Location, TracedKey, TracedScalar, value_of
+from jobgen.model.data import Location, Node, TracedKey, TracedScalar, untraced, value_of
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -263,13 +263,25 @@ def _find_places(source: Source, lines: Sequence[str], spans: dict[int, set[Span
     """Add the spans of the secrets in the trees of a file, and yield the places of those that can be guessed."""
     seen: set[Location] = set()
     for document in (*source.documents, *source.repaired):
-        for each in list_held(document.data):
+        for each in list_traced_held(document.data):
             node = each.node
             if each.is_key:
                 yield from _find_key_place(each, lines, spans)
             elif isinstance(node, TracedScalar) and (each.name or node.location not in seen):
                 seen.add(node.location)
                 yield from _find_place(each, node, lines, spans)
+
+
+def list_traced_held(tree: Mapping[str, Node]) -> Iterator[Held]:
+    """Yield what `list_held` finds in a tree with locations."""
+    # Imported late: few files have secrets.
+    from jobgen.model.place import Places
+
+    plain = untraced(tree)
+    places = Places(plain)
+    for each in list_held(plain):
+        if (path := places.find(each.parent)) is not None:
+            yield each._replace(parent=path.follow(tree))
 
 
 def _find_key_place(held: Held, lines: Sequence[str], spans: dict[int, set[Span]]) -> Iterator[SecretPlace]:

@@ -5,7 +5,8 @@ A job is mended twice, see `jobgen.model.mend`. What the checks find in both is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import TracedScalar, ValidFields, location_of, untraced, value_of
@@ -68,7 +69,7 @@ def mend_job(
 
 def _name_validly(data: ValidFields, problems: Sequence[Problem]) -> tuple[ValidFields, Sequence[Problem]]:
     """Return a job with the name that a finding about its name suggests, and the other problems."""
-    metadata = as_mapping(data.get("metadata"))
+    metadata: Mapping[str, Any] = as_mapping(data.get("metadata"))
     name = metadata.get("name")
     wrong = next((each for each in problems if each.rule == "invalid-value" and each.node is name), None)
     if wrong is None or type(name) is not TracedScalar or not isinstance(name.value, str):

@@ -9,7 +9,7 @@ from typing import Any
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
 from jobgen.k8s.nodes import as_list, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, value_of, with_value
+from jobgen.model.data import Node, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits
@@ -199,7 +199,7 @@ def connect_pods(
     items = [item for item in job.kind.list_items(result) if isinstance(find_template(item.data, layout), dict)]
     own = value_of(get_at(result, network.subdomain)) if network.subdomain else None
     declared = _find_declared_processes(job)
-    gpus = {role.replica_type: role.pod.gpus for role in Manifest(result, job.kind, job.cluster).roles}
+    gpus = {role.replica_type: role.pod.gpus for role in Manifest(untraced(result), job.kind, job.cluster).roles}
     named = (_name_hosts(str(value_of(name)), item, job, network, own) for item in items)
     hosts = [role._replace(processes=declared or gpus.get(role.name) or 1) for role in named]
     if sum(role.pods for role in hosts) < 2 or not all(_have_names(item.data, job, network) for item in items):

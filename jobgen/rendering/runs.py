@@ -182,7 +182,7 @@ def _annotate_on_change(resource: dict[str, Any], on_change: Node, gitops: str) 
 def _hash_name(resource: Mapping[str, Any], job: JobSpec, run: dict[str, Any], problems: list[Problem]) -> str:
     """`<name>-<hash>`, cut to the length that pod names leave; the hash is never cut."""
     name, attempt = str(value_of(_name(resource))), value_of(run.get("attempt", 1))
-    suffix = find_longest_suffix(Manifest(resource, job.kind, job.cluster))
+    suffix = find_longest_suffix(Manifest(untraced(resource), job.kind, job.cluster))
     room = MAX_NAME_LENGTH - len(suffix) - len("-") - LENGTH
     if len(name) <= room:
         return f"{name}-{run_hash(resource, job.kind, attempt)}"
@@ -210,7 +210,7 @@ def _find_contradictions(run: dict[str, Any], resource: Mapping[str, Any], job: 
             message = Sentence("`attempt` has no effect while the name stays the same; set `identity: hash`")
             yield Problem("attempt-without-hash", message, run["attempt"])
         return
-    manifest = Manifest(resource, job.kind, job.cluster)
+    manifest = Manifest(untraced(resource), job.kind, job.cluster)
     path = find_ttl_path(manifest.group, manifest.kind_name, job.kind.operator)
     ttl = get_path(resource, *path) if path else None
     engine = _ENGINES.get(job.cluster.gitops)

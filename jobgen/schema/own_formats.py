@@ -31,7 +31,7 @@ from jobgen.model.suggest import (
 )
 from jobgen.schema.ambiguous import check_text
 
-Check = Callable[[Node, str, Entry, list[Problem]], None]
+Check = Callable[[Any, str, Entry, list[Problem]], None]
 """Checks a value. Parameters: the value, its name, where it stands, the problems so far, which name places."""
 
 TYPES: dict[str, tuple[type, ...]] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, parse_dotted
 
@@ -126,24 +126,22 @@ def count_pods(item: Mapping[str, Any], layout: ReplicaLayout, omitted: int) -> 
     return max(count, 0) * (1 if factor is None else max(factor, 0))
 
 
-def find_count(item: Mapping[str, Any], layout: ReplicaLayout) -> Node:
+def find_count(item: Mapping[str, Any], layout: ReplicaLayout) -> Any:
     """Return the node of the number of pods, or None."""
     for path in layout.counts:
         if (node := get_at(item, path)) is not None:
-            return node  # type: ignore[no-any-return]
+            return node
     return None
 
 
-def find_template(item: Mapping[str, Any], layout: ReplicaLayout) -> Node:
+def find_template(item: Mapping[str, Any], layout: ReplicaLayout) -> Any:
     """Return the pod template of an item, or None."""
-    found: Node = get_at(item, layout.template)
-    return found
+    return get_at(item, layout.template)
 
 
-def find_restart_policy(item: Mapping[str, Any], layout: ReplicaLayout) -> Node:
+def find_restart_policy(item: Mapping[str, Any], layout: ReplicaLayout) -> Any:
     """Return the restart policy of an item, or None."""
-    found: Node = get_at(item, layout.restart_policy)
-    return found
+    return get_at(item, layout.restart_policy)
 
 
 def _read_number(item: Mapping[str, Any], path: tuple[Step, ...]) -> int | None:

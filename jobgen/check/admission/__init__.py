@@ -63,7 +63,7 @@ from jobgen.check.admission.volumes import index_volumes, validate_volumes
 from jobgen.k8s.devices import no_catalog
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.place import At, Derived, Place
 from jobgen.model.sentence import Sentence
@@ -89,36 +89,34 @@ _validate_object_name = dns_subdomain("invalid-object-name", "object name")
 _SINCE = {"hostUsers": (1, 33), "hostnameOverride": (1, 35), "resourceClaims": (1, 34), "resources": (1, 34)}
 
 
-def _validate_pod_annotations(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_pod_annotations(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate annotations: their keys, their size, and the values that Kubernetes reads."""
     if not isinstance(value, dict):
         return
     size = 0
     for name, node in value.items():
-        found = value_of(node)
-        if found is None and pod.drops_nulls:
+        if node is None and pod.drops_nulls:
             continue
-        if validate_annotation_key(name, value, pod) and type(found) is str:
-            size += len(name) + len(found)
+        if validate_annotation_key(name, value, pod) and type(node) is str:
+            size += len(name) + len(node)
     _validate_annotation_values(key, value, owner, pod)
     # A character has at most four bytes; to count them is slow.
     if size > MAX_ANNOTATION_BYTES // 4:
         validate_annotation_size((owner, key), value, pod)
 
 
-def _validate_annotation_values(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_annotation_values(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     for name, node in value.items() if isinstance(value, dict) else ():
-        found = value_of(node)
-        if "kubernetes.io/" not in name or type(found) is not str:
+        if "kubernetes.io/" not in name or type(node) is not str:
             continue
         if name == "controller.kubernetes.io/pod-deletion-cost":
-            digits = found.removeprefix("-")
+            digits = node.removeprefix("-")
             is_integer = digits.isascii() and digits.isdigit() and len(digits) < 20
             # Kubernetes accepts leading zeros only after a minus.
-            if not is_integer or (found[0] == "0" and found != "0") or not -(2**31) <= int(found) < 2**31:
-                _report_value(name, found, "a 32-bit integer", At(value, name), pod)
+            if not is_integer or (node[0] == "0" and node != "0") or not -(2**31) <= int(node) < 2**31:
+                _report_value(name, node, "a 32-bit integer", At(value, name), pod)
         elif name == "scheduler.alpha.kubernetes.io/tolerations":
-            _validate_tolerations_annotation(name, found, At(value, name), pod)
+            _validate_tolerations_annotation(name, node, At(value, name), pod)
         elif name == "kubernetes.io/config.mirror" and not as_text(pod.spec.get("nodeName")):
             pod.report(
                 _ANNOTATION_RULE,
@@ -126,9 +124,9 @@ def _validate_annotation_values(key: str, value: Node, owner: Fields, pod: Valid
                 (value, name),
             )
         elif name.startswith(_APPARMOR_CONTAINER):
-            _validate_apparmor(name, found, as_mapping(value), pod)
+            _validate_apparmor(name, node, as_mapping(value), pod)
         elif name == _SECCOMP_POD or name.startswith(_SECCOMP_CONTAINER):
-            _validate_seccomp(name, found, At(value, name), pod)
+            _validate_seccomp(name, node, At(value, name), pod)
 
 
 def _report_value(name: str, found: str, wanted: str, place: At, pod: Validation) -> None:
@@ -147,7 +145,7 @@ def _validate_tolerations_annotation(name: str, found: str, place: At, pod: Vali
         pod.report(_ANNOTATION_RULE, message, place)
 
 
-def _read_tolerations(text: str) -> list[Node] | None:
+def _read_tolerations(text: str) -> list[Plain] | None:
     """Read tolerations as Go does: the case of keys does not count, null is empty. None if they cannot be read."""
 
     def reject_constant(name: str) -> None:
@@ -157,7 +155,7 @@ def _read_tolerations(text: str) -> list[Node] | None:
         items = json.loads(text, parse_constant=reject_constant) if text else []
     except (ValueError, RecursionError):
         return None
-    found: list[Node] = []
+    found: list[Plain] = []
     for item in [] if items is None else items if isinstance(items, list) else [items]:
         if item is not None and not (isinstance(item, dict) and isinstance(items, list)):
             return None
@@ -201,7 +199,7 @@ def _validate_apparmor(name: str, found: str, annotations: Fields, pod: Validati
         _validate_same_profile(name, found, At(annotations, name), profile, pod)
 
 
-def _validate_same_profile(name: str, found: str, place: At, context: Node, pod: Validation) -> None:
+def _validate_same_profile(name: str, found: str, place: At, context: Plain, pod: Validation) -> None:
     """Validate that the annotation agrees with the profile in `securityContext`, if there is one."""
     profile = as_mapping(context)
     profile_type = as_text(profile.get("type"))
@@ -217,7 +215,7 @@ def _find_container(name: str, pod: Validation) -> Fields:
     return next((one for one in containers if as_text(one.get("name")) == name), {})
 
 
-def _validate_nameservers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_nameservers(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     if isinstance(value, list) and len(value) > _MAX_NAMESERVERS:
         pod.report(
             _DNS_RULE,
@@ -226,7 +224,7 @@ def _validate_nameservers(key: str, value: Node, owner: Fields, pod: Validation)
         )
 
 
-def _validate_searches(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_searches(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     if not isinstance(value, list):
         return
     length = len(" ".join(found for found, _ in iter_texts(value)))
@@ -245,9 +243,9 @@ def _validate_searches(key: str, value: Node, owner: Fields, pod: Validation) ->
             )
 
 
-def _validate_dns_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_dns_policy(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate that the policy `None` has nameservers in `dnsConfig`."""
-    if value_of(value) != "None":
+    if value != "None":
         return
     config = pod.spec.get("dnsConfig")
     if not isinstance(config, dict):
@@ -256,15 +254,14 @@ def _validate_dns_policy(key: str, value: Node, owner: Fields, pod: Validation) 
         pod.report_missing("`dnsPolicy: None`", config, "nameservers", At(owner, key))
 
 
-def _validate_hostname_override(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_hostname_override(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the host name that replaces the one of Kubernetes."""
-    found = value_of(value)
-    if type(found) is not str:
+    if type(value) is not str:
         return
     _validate_host_domain(key, value, owner, pod)
-    if len(found) > 64:
+    if len(value) > 64:
         pod.report(
-            _HOST_RULE, Sentence("`{}` must have at most 64 characters, got `{}`", key, len(found)), At(owner, key)
+            _HOST_RULE, Sentence("`{}` must have at most 64 characters, got `{}`", key, len(value)), At(owner, key)
         )
     for flag in ("setHostnameAsFQDN", "hostNetwork"):
         if pod.is_true(flag):
@@ -275,14 +272,14 @@ def _validate_hostname_override(key: str, value: Node, owner: Fields, pod: Valid
             )
 
 
-def _validate_service_account(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_service_account(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the old name of `serviceAccountName`, which Kubernetes reads if that is not set."""
     if not as_text(owner.get("serviceAccountName")):
         _validate_object_name(key, value, owner, pod)
 
 
 def validate_pod_template(
-    template: Node,
+    template: Plain,
     restart_policy: object = None,
     pod_name: str = "",
     *,
@@ -308,7 +305,7 @@ def validate_pod_template(
     if not isinstance(template, dict):
         return []
     metadata, spec = as_mapping(template.get("metadata")), as_mapping(template.get("spec"))
-    policy = value_of(spec.get("restartPolicy")) if restart_policy is None else restart_policy
+    policy = spec.get("restartPolicy") if restart_policy is None else restart_policy
     volumes = index_volumes(spec["volumes"]) if "volumes" in spec else {}
     if added_volumes:
         volumes = {**{name: {"persistentVolumeClaim": {}} for name in added_volumes}, **volumes}
@@ -319,7 +316,7 @@ def validate_pod_template(
         _validate_annotation_values("annotations", metadata.get("annotations"), metadata, pod)
     elif metadata:
         _validate_metadata("metadata", metadata, template, pod)
-    if not value_of(spec.get("containers")) and (spec or is_empty(template.get("spec"))):
+    if not spec.get("containers") and (spec or is_empty(template.get("spec"))):
         pod.report_missing("a pod", spec, "containers", find_entry(template, "spec", (template, None)))
     if release < NEWEST_RELEASE:
         spec = Derived({key: value for key, value in spec.items() if release >= _SINCE.get(key, release)}, spec)
@@ -329,7 +326,7 @@ def validate_pod_template(
 
 
 def validate_pod_patch(
-    patch: Node, *, replaces_resources: bool = False, release: Release = NEWEST_RELEASE
+    patch: Plain, *, replaces_resources: bool = False, release: Release = NEWEST_RELEASE
 ) -> list[Problem]:
     """Return the problems that the fields of a patch give to every pod that they are merged into.
 

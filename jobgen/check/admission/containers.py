@@ -29,7 +29,7 @@ from jobgen.check.admission.scheduling import validate_container_resources
 from jobgen.check.admission.security import validate_container_security
 from jobgen.check.admission.volumes import validate_volume_devices, validate_volume_mounts
 from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
@@ -63,23 +63,22 @@ _validate_any_restart_policy = one_of(*_RESTART_POLICIES)
 _validate_sidecar_restart_policy = one_of("Always")
 
 
-def validate_port_reference(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_port_reference(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the port of a probe or a hook: a number, or the name of a port."""
-    if type(value_of(value)) is int:
+    if type(value) is int:
         validate_port_number(key, value, owner, pod)
     else:
         _validate_port_name(key, value, owner, pod)
 
 
-def validate_ports(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_ports(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the ports of one container."""
     names: set[str] = set()
     for port in list_mappings(value):
         node, name = port.get("containerPort"), as_text(port.get("name"))
-        number = value_of(node)
-        if number is None or number == 0:
+        if node is None or node == 0:
             pod.report_missing("a port", port, "containerPort", (owner, key))
-        elif type(number) is int and not 0 < number < 65536:
+        elif type(node) is int and not 0 < node < 65536:
             validate_port_number("containerPort", node, port, pod)
         if name and not is_port_name(name):
             pod.report(
@@ -91,19 +90,19 @@ def validate_ports(key: str, value: Node, owner: Fields, pod: Validation) -> Non
         names.add(name)
         if "protocol" in port and (protocol := as_text(port["protocol"])) and protocol not in _PROTOCOLS:
             pod.report_unsupported("protocol", At(port, "protocol"), _PROTOCOLS)
-        if "hostPort" in port and value_of(port["hostPort"]) != 0:
+        if "hostPort" in port and port["hostPort"] != 0:
             validate_port_number("hostPort", port["hostPort"], port, pod)
 
 
-def _validate_host_ports(containers: list[Node], pod: Validation) -> None:
+def _validate_host_ports(containers: list[Plain], pod: Validation) -> None:
     """Validate that no two of these containers use the same port of the host."""
     on_host = "hostNetwork" in pod.spec and pod.is_true("hostNetwork")
     used: set[tuple[str, str, int]] = set()
     with_ports = [container["ports"] for container in list_mappings(containers) if "ports" in container]
     for port in (port for ports in with_ports for port in list_mappings(ports)) if with_ports else ():
-        host_port = value_of(port.get("hostPort"))
+        host_port = port.get("hostPort")
         # On the host's network `hostPort` defaults to `containerPort`.
-        number = host_port or (on_host and value_of(port.get("containerPort")))
+        number = host_port or (on_host and port.get("containerPort"))
         if type(number) is int and number:
             endpoint = (as_text(port.get("protocol")) or "TCP", as_text(port.get("hostIP")), number)
             if endpoint in used:
@@ -113,14 +112,14 @@ def _validate_host_ports(containers: list[Node], pod: Validation) -> None:
 
 
 def _check_sleep(sleep: Fields, entry: Entry, pod: Validation) -> None:
-    grace_period = value_of(pod.spec.get("terminationGracePeriodSeconds"))
+    grace_period = pod.spec.get("terminationGracePeriodSeconds")
     if grace_period is None:
         grace_period = 30
     elif type(grace_period) is int and grace_period < 0:
         # Kubernetes treats a negative period as one second.
         grace_period = 1
     least = 0 if pod.release >= (1, 33) else 1
-    seconds = value_of(sleep.get("seconds"))
+    seconds = sleep.get("seconds")
     if type(seconds) is int and type(grace_period) is int and not least <= seconds <= grace_period:
         limit = f"between {least} and `terminationGracePeriodSeconds`, which is {grace_period}"
         pod.report(
@@ -146,24 +145,24 @@ def _handler(handlers: Table, other_fields: Table) -> Validator:
     return mapping({**handlers, **other_fields}, check)
 
 
-def _forbid_grace_period(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _forbid_grace_period(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     if is_set(value):
         pod.report(_PROBE_RULE, Sentence("`{}` cannot be set for a readiness probe; delete it", key), (owner, key))
 
 
-def _forbid_lifecycle(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _forbid_lifecycle(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Forbid hooks. The API server drops `stopSignal`, and the lifecycle if nothing else is in it."""
     if list_set_keys(as_mapping(value), ("postStart", "preStop", "stopSignal")) != ["stopSignal"]:
         _forbid_probe(key, value, owner, pod)
 
 
-def _forbid_probe(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _forbid_probe(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     if is_set(value):
         message = Sentence("an init container cannot have `{}` without `restartPolicy: Always`; delete it", key)
         pod.report("probe-of-init-container", message, (owner, key))
 
 
-def validate_containers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_containers(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the containers of the pod."""
     if not isinstance(value, list):
         return
@@ -176,25 +175,25 @@ def validate_containers(key: str, value: Node, owner: Fields, pod: Validation) -
     if not ("hostNetwork" in pod.spec and pod.is_true("hostNetwork")):
         return
     for port in (port for container in list_mappings(value) for port in list_mappings(container.get("ports"))):
-        container_port, host_port = value_of(port.get("containerPort")), value_of(port.get("hostPort"))
+        container_port, host_port = port.get("containerPort"), port.get("hostPort")
         if type(host_port) is int and host_port not in (0, container_port):
             ports = f"`hostPort` is `{host_port}`, but `containerPort` is `{container_port}`"
             message = Sentence("{}; set both to the same number, because `hostNetwork` is true", ports)
             pod.report("host-port-mismatch", message, At(port, "hostPort"))
 
 
-def validate_init_containers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_init_containers(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the init containers of the pod; with `restartPolicy: Always` they are sidecars."""
     names = {as_text(container.get("name")) for container in list_mappings(pod.spec.get("containers"))} - {""}
     for container in list_mappings(value):
         _validate_name_and_image(container, (), names, (owner, key), pod)
-        is_sidecar = "restartPolicy" in container and value_of(container["restartPolicy"]) == "Always"
+        is_sidecar = "restartPolicy" in container and container["restartPolicy"] == "Always"
         validate_fields(container, _SIDECAR if is_sidecar else _INIT_CONTAINER, pod)
         if "ports" in container:
             _validate_host_ports([container], pod)
 
 
-def validate_ephemeral_containers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_ephemeral_containers(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Report ephemeral containers, which can only be added to a running pod."""
     if isinstance(value, list) and value:
         message = "`ephemeralContainers` can only be added to a running pod; delete them"
@@ -211,7 +210,7 @@ def _describe_others(siblings: Iterable[Fields]) -> str:
 def _validate_name_and_image(
     container: Fields, siblings: Iterable[Fields], names: set[str], entry: Entry, pod: Validation
 ) -> None:
-    name = value_of(container.get("name"))
+    name = container.get("name")
     if name is None or name == "":
         pod.report_missing("a container", container, "name", entry)
     elif type(name) is str:
@@ -222,7 +221,7 @@ def _validate_name_and_image(
             message = Sentence("two containers of the pod are named `{}`; rename one of them", name)
             pod.report("duplicate-container-name", message, At(container, "name"))
         names.add(name)
-    image = value_of(container.get("image"))
+    image = container.get("image")
     if image is None or image == "":
         if not pod.needs_images:
             return
@@ -235,7 +234,7 @@ def _validate_name_and_image(
         pod.report("image-name-whitespace", message, place, fix)
 
 
-def _validate_resize_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_resize_policy(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     names: set[str] = set()
     for policy in list_mappings(value):
         _validate_resize_fields(key, policy, owner, pod)
@@ -249,15 +248,15 @@ def _validate_resize_policy(key: str, value: Node, owner: Fields, pod: Validatio
             pod.report(_POLICY_RULE, Sentence("{}; delete the resize policy", message), At(policy, "restartPolicy"))
 
 
-def _validate_init_resize_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_init_resize_policy(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     _validate_resize_policy(key, value, owner, pod)
     for policy in list_mappings(value):
-        if value_of(policy.get("restartPolicy")) == "RestartContainer" and pod.restart_policy != "Never":
+        if policy.get("restartPolicy") == "RestartContainer" and pod.restart_policy != "Never":
             message = "`RestartContainer` cannot be set for an init container that is not a sidecar"
             pod.report(_POLICY_RULE, Sentence("{}; delete the resize policy", message), At(policy, "restartPolicy"))
 
 
-def _validate_restart_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_restart_policy(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     if pod.release >= _RESTARTS_SINCE:
         _validate_any_restart_policy(key, value, owner, pod)
     elif pod.release < _RESTARTS_DROPPED and is_set(value):
@@ -265,14 +264,14 @@ def _validate_restart_policy(key: str, value: Node, owner: Fields, pod: Validati
         pod.report(_POLICY_RULE, message, At(owner, key))
 
 
-def _validate_init_restart_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_init_restart_policy(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     if pod.release >= _RESTARTS_SINCE:
         _validate_any_restart_policy(key, value, owner, pod)
     elif pod.release < _RESTARTS_DROPPED:
         _validate_sidecar_restart_policy(key, value, owner, pod)
 
 
-def _validate_restart_rules(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_restart_rules(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     if not isinstance(value, list) or not value or pod.release < _RESTARTS_SINCE:
         return
     pod.require_fields("a container with `restartPolicyRules`", owner, ("restartPolicy",), (owner, key))
@@ -282,7 +281,7 @@ def _validate_restart_rules(key: str, value: Node, owner: Fields, pod: Validatio
         _check_restart_rule(rule, (owner, key), pod)
 
 
-def _validate_exit_codes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_exit_codes(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     if isinstance(value, list) and len(value) > 255:
         pod.report(_POLICY_RULE, Sentence("there are `{}` exit codes; the maximum is 255", len(value)), (owner, key))
 

@@ -35,7 +35,7 @@ from jobgen.check.admission.names import (
     mask_trailing_dash,
 )
 from jobgen.k8s.nodes import as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.place import At
 from jobgen.model.quantity import canonicalize_quantity, to_milli
@@ -67,17 +67,17 @@ _validate_strict_name = text("invalid-env-name", "variable name", is_strict_env_
 _validate_key_ref = mapping({"name": _validate_object_name, "key": _validate_config_key}, "name", "key")
 
 
-def _validate_env_name(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_env_name(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     validate = _validate_relaxed_name if pod.release >= _RELAXED_SINCE else _validate_strict_name
     validate(key, value, owner, pod)
 
 
-def validate_env(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_env(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the variables of one container."""
     is_valid = is_env_name if pod.release >= _RELAXED_SINCE else is_strict_env_name
     seen: dict[str, Fields] = {}
     for item in list_mappings(value):
-        name = value_of(item.get("name"))
+        name = item.get("name")
         if name is None or name == "":
             pod.report_missing("a variable", item, "name", (owner, key))
         elif type(name) is str:
@@ -102,7 +102,7 @@ def _report_repeated(name: str, first: Fields, item: Fields, pod: Validation) ->
         pod.problems.append(Problem("duplicate-env", message, At(item, "name"), related, severity=Severity.WARNING))
 
 
-def _validate_source(source: Node, item: Fields, pod: Validation) -> None:
+def _validate_source(source: Plain, item: Fields, pod: Validation) -> None:
     """Validate where the value of a variable comes from."""
     if isinstance(source, dict):
         name = as_text(item.get("name"))
@@ -174,7 +174,7 @@ def _check_resource_ref(reference: Fields, entry: Entry, pod: Validation) -> Non
     elif resource not in _RESOURCES and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
         _report_unsupported_ref("resource", resource, _RESOURCES, At(reference, "resource"), pod)
     elif to_milli(divisor):
-        known, found = _CPU_DIVISORS if resource.endswith(".cpu") else _BYTE_DIVISORS, str(value_of(divisor))
+        known, found = _CPU_DIVISORS if resource.endswith(".cpu") else _BYTE_DIVISORS, str(divisor)
         # Go compares the text, and keeps that of an integer as it is written.
         written = found if "." not in found and (found[0] == "+" or "e" in found.lower()) else ""
         if (written or canonicalize_quantity(found)) not in known:
@@ -194,7 +194,7 @@ def _check_file_resource_ref(reference: Fields, entry: Entry, pod: Validation) -
         _check_resource_ref(reference, entry, pod)
 
 
-def _validate_file_volume(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_file_volume(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     name = as_text(value)
     volume = pod.volumes.get(name)
     if volume is None:

@@ -28,7 +28,7 @@ from jobgen.k8s.devices import CatalogSource, no_catalog
 from jobgen.k8s.feature_gates import is_on
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes
-from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
@@ -39,7 +39,7 @@ from jobgen.model.suggest import NO_FIX, SuggestedFix, ask_for, find_closest, su
 # The pods of a job whose names are compared.
 _MAX_NAMES = 1000
 
-Fields: TypeAlias = Mapping[str, Node]
+Fields: TypeAlias = Mapping[str, Plain]
 """A mapping of a manifest."""
 
 Entry: TypeAlias = "tuple[Any, Any] | At"
@@ -170,7 +170,7 @@ class Validation(NamedTuple):
 
     def is_true(self, field: str) -> bool:
         """Return True if a field of the pod spec is true."""
-        return value_of(self.spec.get(field)) is True
+        return self.spec.get(field) is True
 
     def iter_containers(self, *fields: str) -> Iterator[Fields]:
         """Yield the containers in these lists of the pod spec."""
@@ -178,7 +178,7 @@ class Validation(NamedTuple):
             yield from list_mappings(self.spec.get(field))
 
 
-Validator: TypeAlias = Callable[[Any, Node, Any, Validation], None]
+Validator: TypeAlias = Callable[[Any, Plain, Any, Validation], None]
 """Validates a field: its key, its value, the mapping that contains it; or an item of a list, with its number."""
 
 Table: TypeAlias = Mapping[str, Validator]
@@ -202,7 +202,7 @@ def mapping(table: Table, *also: str | Check, what: str = "") -> Validator:
     """
     check = fields(what, table, *also)
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         if isinstance(value, dict):
             check(value, (owner, key), run)
 
@@ -245,7 +245,7 @@ def items(what: str, table: Table, *also: str | Check, unique: tuple[str, str] |
     """
     check = fields(what, table, *also)
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         seen: set[str] = set()
         for item, entry in iter_items(value):
             check(item, entry, run)
@@ -261,7 +261,7 @@ def items(what: str, table: Table, *also: str | Check, unique: tuple[str, str] |
 def at_most(most: int, *validators: Validator, at_key: bool = True) -> Validator:
     """Return a validator for the size of a list; only if it is not too long, other validators follow."""
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         size = len(value) if isinstance(value, list) else 0
         if size > most:
             message = Sentence("`{}` has `{}` items; it can have at most {}", key, size, most)
@@ -283,7 +283,7 @@ def texts(
     """
     rule, message = fault
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         seen: set[str] = set()
         for found, entry in iter_texts(value):
             if known and found not in known:
@@ -300,7 +300,7 @@ def texts(
 def each(validate_item: Validator) -> Validator:
     """Return a validator for a list: the same validator for every item."""
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         if isinstance(value, list):
             for index, item in enumerate(value):
                 validate_item(index, item, value, run)
@@ -311,7 +311,7 @@ def each(validate_item: Validator) -> Validator:
 def all_of(*validators: Validator) -> Validator:
     """Return a validator that runs several validators on one value."""
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         for one in validators:
             one(key, value, owner, run)
 
@@ -321,7 +321,7 @@ def all_of(*validators: Validator) -> Validator:
 def since(release: Release, validator: Validator) -> Validator:
     """Return a validator for a field that the API server drops before a release."""
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         if run.release >= release:
             validator(key, value, owner, run)
 
@@ -331,7 +331,7 @@ def since(release: Release, validator: Validator) -> Validator:
 def gated(gate: str, validator: Validator) -> Validator:
     """Return a validator for a field that the API server drops if a feature gate is off by default."""
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         if is_on(gate, run.release):
             validator(key, value, owner, run)
 
@@ -345,9 +345,8 @@ def one_of(*values: str, name: str = "") -> Validator:
     """
     known = frozenset(values)
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
-        found = value_of(value)
-        if type(found) is str and found not in known:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
+        if type(value) is str and value not in known:
             run.report_unsupported(name or key, At(owner, key), values)
 
     return validate
@@ -361,10 +360,9 @@ def text(rule: str, noun: str, is_valid: Callable[[str], bool], hint: str, *, al
 def valid_text(rule: str, message: str, is_valid: Callable[[str], bool], *, allow_empty: bool = True) -> Validator:
     """Return a validator like `text` with a message of its own, for `{key}` and `{found}`."""
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
-        found = value_of(value)
-        if type(found) is str and (found or not allow_empty) and not is_valid(found):
-            run.report(rule, message.format(key=key, found=found), At(owner, key))
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
+        if type(value) is str and (value or not allow_empty) and not is_valid(value):
+            run.report(rule, message.format(key=key, found=value), At(owner, key))
 
     return validate
 
@@ -384,12 +382,11 @@ def number(
     """
     bounds = f"at least {low}" if high is None else f"between {low} and {high}" if low < high else str(low)
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
-        found = value_of(value)
-        if type(found) is not int or (allow_zero and found == 0):
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
+        if type(value) is not int or (allow_zero and value == 0):
             return
-        if found < low or (high is not None and found > high):
-            run.report(rule, Sentence("`{}` must be {}, got `{}`", name or key, bounds, found), At(owner, key))
+        if value < low or (high is not None and value > high):
+            run.report(rule, Sentence("`{}` must be {}, got `{}`", name or key, bounds, value), At(owner, key))
 
     return validate
 
@@ -418,10 +415,9 @@ def choice(what: str, field: str, *values: str) -> Check:
     return check
 
 
-def is_empty(value: Node) -> bool:
+def is_empty(value: Plain) -> bool:
     """Return True if Kubernetes treats a value as not set; 0 and false are values."""
-    found: Any = value_of(value)
-    return found is None or found in ("", [], {})
+    return value is None or value in ("", [], {})
 
 
 def list_set_keys(owner: Fields, names: Container[str]) -> list[str]:
@@ -429,27 +425,27 @@ def list_set_keys(owner: Fields, names: Container[str]) -> list[str]:
     return [key for key, value in owner.items() if key in names and is_set(value)]
 
 
-def is_set(value: Node) -> bool:
+def is_set(value: Plain) -> bool:
     """Return True if a value is present and not null."""
-    return value is not None and not (type(value) is TracedScalar and value.value is None)
+    return value is not None
 
 
-def iter_mappings(value: Node) -> Iterator[Fields]:
+def iter_mappings(value: Plain) -> Iterator[Fields]:
     """Yield the mappings in a list."""
     return iter(list_mappings(value))
 
 
-def list_mappings(value: Node) -> list[Fields]:
+def list_mappings(value: Plain) -> list[Fields]:
     """Return the mappings in a list."""
     return [item for item in value if type(item) is dict or isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def iter_items(value: Node) -> Iterator[tuple[Fields, Entry]]:
+def iter_items(value: Plain) -> Iterator[tuple[Fields, Entry]]:
     """Yield the mappings in a list, each with its entry; Kubernetes reads null as an empty mapping."""
     for index, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, dict):
             yield item, (value, index)
-        elif value_of(item) is None:
+        elif item is None:
             yield {}, (value, index)
 
 
@@ -487,13 +483,13 @@ def _find_empty(owner: Fields, entry: Place | Entry) -> At | None:
     return next((At(value, index) for index, item in enumerate(as_list(value)) if item is owner), None)
 
 
-def iter_strings(value: Node) -> Iterator[tuple[str, Node]]:
+def iter_strings(value: Plain) -> Iterator[tuple[str, Plain]]:
     """Yield the strings in a list, each with its node; Kubernetes reads null as an empty string."""
     nodes = value if isinstance(value, list) else ()
-    return ((found or "", node) for node in nodes if (found := value_of(node)) is None or type(found) is str)
+    return ((found or "", node) for node in nodes if (found := node) is None or type(found) is str)
 
 
-def find_places(node: Node, steps: Sequence[Step]) -> Iterator[At]:
+def find_places(node: Plain, steps: Sequence[Step]) -> Iterator[At]:
     """Yield the places of the nodes at a path, whose last step is a key or `*`."""
     *before, last = steps
     for holder in find_nodes(node, before):
@@ -504,25 +500,21 @@ def find_places(node: Node, steps: Sequence[Step]) -> Iterator[At]:
         yield from (At(holder, key) for key in keys)
 
 
-def list_text_places(node: Node) -> list[tuple[str, At]]:
+def list_text_places(node: Plain) -> list[tuple[str, At]]:
     """Return the strings in a list, each with its place; Kubernetes reads null as an empty string."""
-    values = enumerate(map(value_of, as_list(node)))
+    values = enumerate(as_list(node))
     return [(value or "", At(node, index)) for index, value in values if value is None or type(value) is str]
 
 
-def enumerate_mappings(node: Node) -> list[tuple[int, dict[str, Node]]]:
+def enumerate_mappings(node: Plain) -> list[tuple[int, dict[str, Plain]]]:
     """Return the mappings among the items of a list, each with its index."""
     return [(index, item) for index, item in enumerate(as_list(node)) if isinstance(item, dict)]
 
 
-def iter_texts(value: Node) -> Iterator[tuple[str, Entry]]:
+def iter_texts(value: Plain) -> Iterator[tuple[str, Entry]]:
     """Yield the strings in a list, each with its entry; Kubernetes reads null as an empty string."""
     nodes = enumerate(value if isinstance(value, list) else ())
-    return (
-        (found or "", (value, index))
-        for index, node in nodes
-        if (found := value_of(node)) is None or type(found) is str
-    )
+    return ((found or "", (value, index)) for index, node in nodes if (found := node) is None or type(found) is str)
 
 
 _ITEMS = frozenset(("a container", "a mount", "a port", "a sysctl", "a variable", "a volume"))
@@ -575,7 +567,7 @@ def validate_fixed_name(wanted: str, what: str, run: Validation) -> None:
             run.report("invalid-name", message, At(run.metadata, field))
 
 
-def validate_port(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def validate_port(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     """Validate the number of a port."""
     found = as_integer(value)
     if found is not None and not 0 < found < 65536:

@@ -25,7 +25,7 @@ from jobgen.check.admission.names import (
     is_label_value,
 )
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Plain, untraced
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place
@@ -42,20 +42,19 @@ def describe_label_key(name: str) -> str:
     return f"`{name}` is not a valid label key; {LABEL_KEY}"
 
 
-def validate_labels(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_labels(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate labels, or a selector by labels."""
     if not isinstance(value, dict):
         return
     for name, label in value.items():
-        found = value_of(label)
-        if found is None and pod.drops_nulls:
+        if label is None and pod.drops_nulls:
             continue
         if not is_label_key(name):
             pod.report("invalid-label", describe_label_key(name), (value, name))
-        if type(found) is str and not is_label_value(found):
+        if type(label) is str and not is_label_value(label):
             pod.report(
                 "invalid-label",
-                Sentence("label `{}` has the invalid value `{}`; {}", name, found, LABEL_VALUE),
+                Sentence("label `{}` has the invalid value `{}`; {}", name, label, LABEL_VALUE),
                 At(value, name),
             )
 
@@ -70,11 +69,11 @@ def validate_annotation_key(name: str, annotations: Fields, pod: Validation) -> 
     return False
 
 
-def validate_annotation_keys(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_annotation_keys(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate annotations of a template other than the pod's: Kubernetes does not read their values here."""
     if isinstance(value, dict):
         for name, node in value.items():
-            if value_of(node) is not None or not pod.drops_nulls:
+            if node is not None or not pod.drops_nulls:
                 validate_annotation_key(name, value, pod)
         validate_annotation_size((owner, key), value, pod)
 
@@ -87,7 +86,7 @@ def validate_annotation_size(place: Place | Entry, value: Fields, pod: Validatio
         pod.report("invalid-annotation", message, place)
 
 
-def validate_finalizers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_finalizers(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate finalizers: qualified names, or those of Kubernetes itself."""
     for found, node in iter_texts(value):
         if not _is_finalizer(found):
@@ -100,7 +99,7 @@ def _is_finalizer(text: str) -> bool:
     return is_label_key(text) and ("/" in text or text == "kubernetes" or text in _DELETION_FINALIZERS)
 
 
-def _validate_deletion_finalizers(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_deletion_finalizers(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     found = [(text, node) for text, node in iter_texts(value) if text in _DELETION_FINALIZERS]
     for node in [node for text, node in found if text != found[0][0]][:1]:
         message = "`orphan` and `foregroundDeletion` are mutually exclusive finalizers; remove one of them"
@@ -120,7 +119,7 @@ class MetadataFormat(NamedTuple):
     """False if the API server decodes the metadata and reads nothing of it."""
 
 
-def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None) -> list[Problem]:
+def validate_object_metadata(metadata: Plain, kind: MetadataFormat | None = None) -> list[Problem]:
     """Return the problems for which the API server rejects an object because of its metadata, when it creates it."""
     if not isinstance(metadata, dict):
         return []
@@ -158,21 +157,21 @@ def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None)
     return run.problems
 
 
-def _validate_annotations(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_annotations(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     for name in as_mapping(value):
         validate_annotation_key(name, as_mapping(value), run)
     validate_annotation_size(as_mapping(value), as_mapping(value), run)
 
 
-def _validate_owners(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    controller: Node = None
+def _validate_owners(key: str, value: Plain, owner: Fields, run: Validation) -> None:
+    controller: Plain = None
     for index, reference in enumerate(value if isinstance(value, list) else ()):
-        if value_of(reference) is None:
+        if reference is None:
             run.report("missing-field", "an owner needs `apiVersion`, `kind`, `name` and `uid`", (value, index))
         if not isinstance(reference, dict):
             continue
         for field in ("apiVersion", "kind", "name", "uid"):
-            if value_of(reference.get(field)) == "":
+            if reference.get(field) == "":
                 run.report("missing-field", Sentence("an owner needs `{}`; set it", field), At(reference, field))
         version = as_text(reference.get("apiVersion"))
         if version.count("/") > 1 or version.endswith("/"):
@@ -180,7 +179,7 @@ def _validate_owners(key: str, value: Node, owner: Fields, run: Validation) -> N
             run.invalid(message, At(reference, "apiVersion"))
         if as_text(reference.get("kind")) == "Event" and version in ("v1", "/v1"):
             run.invalid("`Event` cannot be the kind of an owner", At(reference, "kind"))
-        if value_of(reference.get("controller")) is True:
+        if reference.get("controller") is True:
             # The API server drops an owner that it has seen before.
             if controller is not None and untraced(reference) != controller:
                 message = Sentence("`controller: true` is set for two owners; an object has at most one controller")

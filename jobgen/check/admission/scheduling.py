@@ -42,7 +42,7 @@ from jobgen.check.admission.names import (
 )
 from jobgen.k8s.devices import find_meant_device
 from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, Place
 from jobgen.model.quantity import MAX_INT64, to_int64, to_milli
@@ -113,8 +113,8 @@ def _requirements(operators: tuple[str, ...], *, has_label_values: bool) -> Vali
     return mapping({}, check)
 
 
-def _validate_label_requirement(key: str, item: Node, owner: Fields, pod: Validation) -> None:
-    if value_of(item) is None and not pod.drops_nulls:
+def _validate_label_requirement(key: str, item: Plain, owner: Fields, pod: Validation) -> None:
+    if item is None and not pod.drops_nulls:
         # Kubernetes reads it as an empty requirement.
         pod.require_fields("a selector", {}, ("operator", "key"), (owner, key))
     _validate_labels_of_object(key, item, owner, pod)
@@ -122,7 +122,7 @@ def _validate_label_requirement(key: str, item: Node, owner: Fields, pod: Valida
 
 def _check_node_fields(item: Fields, entry: Entry, pod: Validation) -> None:
     _validate_requirement(entry, item, _FIELD_OPERATORS, pod)
-    field = value_of(item.get("key"))
+    field = item.get("key")
     if field != "metadata.name":
         message = Sentence("nodes cannot be selected by the field `{}`; use `metadata.name`", field)
         pod.report(_SELECTOR_RULE, message, At(item, "key") if "key" in item else find_mapping(item, entry))
@@ -173,7 +173,7 @@ def _preferences(field: str, validate_term: Validator, *required: str) -> Valida
     return each(mapping({"weight": number(1, 100), field: validate_term}, check))
 
 
-def validate_topology_spread(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_topology_spread(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate topology spread constraints; no two may have the same key and action."""
     pairs: set[tuple[str, str]] = set()
     for constraint in list_mappings(value):
@@ -214,7 +214,7 @@ def _check_toleration(item: Fields, entry: Entry, pod: Validation) -> None:
         pod.report(_TOLERATION_RULE, message, At(item, "effect" if "effect" in item else "tolerationSeconds"))
 
 
-def validate_scheduling_gates(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_scheduling_gates(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the gates that delay scheduling; the pod cannot have a node already."""
     names: set[str] = set()
     for gate in list_mappings(value):
@@ -286,7 +286,7 @@ _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _GPU = "nvidia.com/gpu"
 _HUGEPAGES_PREFIX = "hugepages-"
 _HUGEPAGES_RULE = "invalid-hugepages"
-_EMPTY: dict[str, Node] = {}
+_EMPTY: dict[str, Plain] = {}
 _POD_RULE = "inconsistent-pod-resources"
 _CLAIM_RULE = "invalid-resource-claim"
 _validate_claim_object_name = dns_subdomain("invalid-object-name", "object name", allow_empty=False)
@@ -330,7 +330,7 @@ def is_container_resource(name: str) -> bool:
     return _classify_resource(name) is not _UNKNOWN
 
 
-def validate_container_resources(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_container_resources(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the requests and limits of one container, and the claims of the pod that it uses."""
     _validate_requirements(value, pod)
     if not isinstance(value, dict) or "claims" not in value:
@@ -361,7 +361,7 @@ def validate_container_resources(key: str, value: Node, owner: Fields, pod: Vali
         used.add((name, request))
 
 
-def _validate_requirements(value: Node, pod: Validation, defaulted: AbstractSet[str] = frozenset()) -> None:
+def _validate_requirements(value: Plain, pod: Validation, defaulted: AbstractSet[str] = frozenset()) -> None:
     """Validate requests and limits, alone and against each other; `defaulted` resources get a default request."""
     if not isinstance(value, dict):
         return
@@ -375,7 +375,7 @@ def _validate_requirements(value: Node, pod: Validation, defaulted: AbstractSet[
         _report_hugepages_alone(value, pod)
 
 
-def validate_overhead(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_overhead(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the overhead of the pod, which only a RuntimeClass can define."""
     if isinstance(value, dict) and pod.subject is POD and not as_text(pod.spec.get("runtimeClassName")):
         pod.report(
@@ -389,17 +389,16 @@ def _report_hugepages_alone(place: Place, pod: Validation) -> None:
     pod.report(_HUGEPAGES_RULE, "huge pages require `cpu` or `memory` as well; set one of them", place)
 
 
-def validate_quantity(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_quantity(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate a quantity, which cannot be negative."""
-    found = value_of(value)
     milli = to_milli(value)
     if milli is None:
-        if type(found) is str:
-            message = Sentence("`{}` is `{}`, and must be {}", key, found, describe_quantities(key, value))
+        if type(value) is str:
+            message = Sentence("`{}` is `{}`, and must be {}", key, value, describe_quantities(key, value))
             fix = suggest_quantity(At(owner, key), key)
-            pod.report("invalid-quantity", message, At(owner, key), fix, quantity_evidence(key, found))
+            pod.report("invalid-quantity", message, At(owner, key), fix, quantity_evidence(key, value))
     elif milli < 0:
-        pod.report("negative-quantity", Sentence("`{}` must be at least 0, got `{}`", key, found), At(owner, key))
+        pod.report("negative-quantity", Sentence("`{}` must be at least 0, got `{}`", key, value), At(owner, key))
 
 
 def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
@@ -419,7 +418,7 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
         elif resource_class is _EXTENDED and milli is not None and _is_fractional(value, milli):
             # A rendered object has `500m` where `0.5` was written, so the message shows no value.
             message = Sentence("`{}` must be a whole number; a container gets whole devices", name)
-            pod.report("fractional-device", message, At(resources, name), values=(name, str(value_of(value))))
+            pod.report("fractional-device", message, At(resources, name), values=(name, str(value)))
         elif resource_class is _HUGEPAGES:
             has_hugepages = True
             size = to_milli(name[len(_HUGEPAGES_PREFIX) :])
@@ -428,12 +427,12 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
                 pod.report(_HUGEPAGES_RULE, message, (resources, name))
             # Kubernetes rounds up to whole bytes.
             elif milli is not None and (-(-milli // 1000)) % (size // 1000):
-                message = Sentence("`{}` is `{}`, but must be a whole number of pages", name, value_of(value))
+                message = Sentence("`{}` is `{}`, but must be a whole number of pages", name, value)
                 pod.report(_HUGEPAGES_RULE, message, At(resources, name))
     return has_hugepages
 
 
-def _report_missing_limit(name: str, request: Node, resources: Fields, pod: Validation) -> None:
+def _report_missing_limit(name: str, request: Plain, resources: Fields, pod: Validation) -> None:
     message = Sentence("`{}` has a request but no limit", name)
     limits = resources.get("limits")
     misspelled = _find_misspelled(name, as_mapping(limits), as_mapping(resources.get("requests")))
@@ -496,13 +495,13 @@ def _report_unknown_resource(name: str, resources: Fields, pod: Validation) -> N
     pod.report("unknown-resource", Sentence("{}{}", message, hint), place, fix, meant=meant)
 
 
-def _is_fractional(value: Node, milli: int) -> bool:
+def _is_fractional(value: Plain, milli: int) -> bool:
     """Return True if Go reads an amount as a fraction: what exceeds 64 bits wraps."""
     amount = milli if -MAX_INT64 <= milli <= MAX_INT64 else to_int64(value, -3) or 0
     return amount % 1000 != 0
 
 
-def _validate_request(name: str, request: Node, limit: Node, resources: Fields, pod: Validation) -> None:
+def _validate_request(name: str, request: Plain, limit: Plain, resources: Fields, pod: Validation) -> None:
     resource_class = _classify_resource(name)
     is_native = resource_class is _NATIVE
     if resource_class is _UNKNOWN or request == limit or not is_set(request):
@@ -514,23 +513,23 @@ def _validate_request(name: str, request: Node, limit: Node, resources: Fields, 
     requested, limited = to_milli(request), to_milli(limit)
     if requested is None or limited is None or requested == limited:
         return
-    if pod.drops_nulls and float in (type(value_of(request)), type(value_of(limit))):
+    if pod.drops_nulls and float in (type(request), type(limit)):
         # The schema of the custom resource refuses floats.
         return
-    subject = f"the request for `{name}` is `{value_of(request)}`"
+    subject = f"the request for `{name}` is `{request}`"
     if not is_native:
-        message = Sentence("{}, but its limit is `{}`; they must be equal", subject, value_of(limit))
+        message = Sentence("{}, but its limit is `{}`; they must be equal", subject, limit)
         if resource_class is _HUGEPAGES:
             pod.report(_HUGEPAGES_RULE, message, At(resources["requests"], name))
         else:
             # Unsafe: either of the two numbers may be the one that was meant.
             _report_request("gpu-request-limit-mismatch", message, At(resources["requests"], name), limit, pod)
     elif requested > limited:
-        message = Sentence("{}, more than its limit `{}`; lower the request", subject, value_of(limit))
+        message = Sentence("{}, more than its limit `{}`; lower the request", subject, limit)
         _report_request("request-exceeds-limit", message, At(resources["requests"], name), limit, pod)
 
 
-def _report_request(rule: str, message: Words, place: At, limit: Node, pod: Validation) -> None:
+def _report_request(rule: str, message: Words, place: At, limit: Plain, pod: Validation) -> None:
     pod.report(rule, message, place, ((FixStep("set", place, limit),), False))
 
 
@@ -549,7 +548,7 @@ def _check_pod_resources(resources: Fields, entry: Entry, pod: Validation) -> No
         limit = to_milli(node)
         if limit is None:
             continue
-        subject = f"the pod limits `{name}` to `{value_of(node)}`"
+        subject = f"the pod limits `{name}` to `{node}`"
         for container in pod.iter_containers("containers"):
             if dict(_iter_amounts(container, "limits")).get(name, 0) > limit:
                 pod.report(
@@ -566,9 +565,7 @@ def _check_pod_resources(resources: Fields, entry: Entry, pod: Validation) -> No
         _validate_pod_resource_name(name, requests, pod)
         requested = to_milli(node)
         if requested is not None and _sum_requests(name, pod) > requested:
-            message = Sentence(
-                "the pod's request for `{}` is `{}`, less than its containers together", name, value_of(node)
-            )
+            message = Sentence("the pod's request for `{}` is `{}`, less than its containers together", name, node)
             pod.report(_POD_RULE, Sentence("{}; raise it", message), At(requests, name))
 
 
@@ -609,7 +606,7 @@ def _iter_amounts(container: Fields, field: str) -> Iterator[tuple[str, int]]:
             yield name, milli
 
 
-def validate_resource_claims(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_resource_claims(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the claims for devices that the pod shares with its containers."""
     names: set[str] = set()
     for claim in list_mappings(value):

@@ -22,7 +22,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import is_dns_subdomain, is_sysctl_name
 from jobgen.check.admission.volumes import validate_local_path
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
@@ -66,11 +66,11 @@ def _check_profile(profile: Fields, entry: Entry, pod: Validation) -> None:
                 Sentence("`localhostProfile` requires type `Localhost`, got `{}`", profile_type),
                 At(profile, "localhostProfile"),
             )
-    elif not is_set(path) or (entry[1] == "appArmorProfile" and value_of(path) == ""):
+    elif not is_set(path) or (entry[1] == "appArmorProfile" and path == ""):
         pod.report_missing(f"`{entry[1]}` of type `Localhost`", profile, "localhostProfile", entry)
     elif entry[1] == "seccompProfile":
         validate_local_path("localhostProfile", path, profile, pod)
-    elif type(found := value_of(path)) is str and found != found.strip():
+    elif type(found := path) is str and found != found.strip():
         pod.report(
             _PROFILE_RULE,
             Sentence("the profile `{}` starts or ends with whitespace; delete it", found),
@@ -84,7 +84,7 @@ def _check_profile(profile: Fields, entry: Entry, pod: Validation) -> None:
         )
 
 
-def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_sysctls(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     names: set[str] = set()
     for item in list_mappings(value):
         name = as_text(item.get("name"))
@@ -110,17 +110,17 @@ def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> 
         names.add(name)
 
 
-def _validate_proc_mount(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    if value_of(value) == "Unmasked" and value_of(pod.spec.get("hostUsers")) is not False:
+def _validate_proc_mount(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
+    if value == "Unmasked" and pod.spec.get("hostUsers") is not False:
         pod.report(_CONFLICT_RULE, "`procMount: Unmasked` requires `hostUsers: false` in the pod spec", At(owner, key))
 
 
-def _validate_escalation(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_escalation(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate that `allowPrivilegeEscalation: false` is not combined with privileges."""
-    if value_of(value) is not False:
+    if value is not False:
         return
     conflict = "`allowPrivilegeEscalation` cannot be false if"
-    if value_of(owner.get("privileged")) is True:
+    if owner.get("privileged") is True:
         pod.report(_CONFLICT_RULE, Sentence("{} `privileged` is true; delete one of them", conflict), At(owner, key))
     for name, node in iter_texts(get_path(owner, "capabilities", "add")):
         if name == "CAP_SYS_ADMIN":
@@ -137,17 +137,17 @@ def _is_windows_user(name: str) -> bool:
     return bool(is_valid) and not _CONTROL_CHARACTER.search(name) and _WINDOWS_USER.fullmatch(user) is not None
 
 
-def _validate_credential_spec(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    found = value_of(value)
+def _validate_credential_spec(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
+    found = value
     if type(found) is str and not 0 < len(found.encode(errors="replace")) <= _MAX_CREDENTIAL_BYTES:
         size = len(found.encode(errors="replace"))
         message = Sentence("`{}` has `{}` bytes, but must have 1 to {}", key, size, _MAX_CREDENTIAL_BYTES)
         pod.report(_WINDOWS_RULE, message, At(owner, key))
 
 
-def _validate_host_process(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_host_process(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate that all containers of a pod run as processes of the Windows host, or none."""
-    if value_of(value) is not True:
+    if value is not True:
         return
     in_pod = _get_host_process(pod.spec)
     in_containers = [_get_host_process(one) for one in pod.iter_containers("containers", "initContainers")]
@@ -160,20 +160,20 @@ def _validate_host_process(key: str, value: Node, owner: Fields, pod: Validation
 
 
 def _get_host_process(owner: Fields) -> bool | None:
-    found = value_of(get_path(owner, "securityContext", "windowsOptions", "hostProcess"))
+    found = get_path(owner, "securityContext", "windowsOptions", "hostProcess")
     return found if isinstance(found, bool) else None
 
 
-def validate_process_namespace(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_process_namespace(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate that the containers share either a process namespace of their own or that of the host."""
-    if value_of(value) is True and pod.is_true("hostPID"):
+    if value is True and pod.is_true("hostPID"):
         message = "`shareProcessNamespace` and `hostPID` cannot both be true; delete one of them"
         pod.report(_CONFLICT_RULE, message, At(owner, key))
 
 
-def validate_host_users(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_host_users(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate that a pod with a user namespace of its own shares no other namespace with the host."""
-    if value_of(value) is not False:
+    if value is not False:
         return
     for flag in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.is_true(flag):
@@ -199,7 +199,7 @@ def _check_os(system: Fields, entry: Entry, pod: Validation) -> None:
         contexts = [(forbidden, as_mapping(owner.get("securityContext"))) for owner in owners]
         for fields, owner in (*contexts, (_LINUX_POD if name == "windows" else frozenset(), pod.spec)):
             for field, value in owner.items():
-                if field in fields and is_set(value) and not (field in _FLAGS and not value_of(value)):
+                if field in fields and is_set(value) and not (field in _FLAGS and not value):
                     pod.report(
                         _WINDOWS_RULE,
                         Sentence("`{}` cannot be set with `os: {}`; delete it", field, name),

@@ -41,7 +41,7 @@ from jobgen.check.admission.names import (
 from jobgen.check.admission.scheduling import validate_label_selector, validate_quantity
 from jobgen.k8s.feature_gates import is_on
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
@@ -57,14 +57,13 @@ _MOST_MODE = 0o777
 _OCTAL = lazy_pattern(r"[0-7]{3}")
 
 
-def _validate_mode(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_mode(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     """Report a mode that is no mode; one with three octal digits was meant as octal."""
-    found = value_of(value)
-    if type(found) is not int or 0 <= found <= _MOST_MODE:
+    if type(value) is not int or 0 <= value <= _MOST_MODE:
         return
-    message = Sentence("`{}` must be between 0 and {}, got `{}`", key, _MOST_MODE, found)
-    if _OCTAL.fullmatch(str(found)):
-        message += f", which is decimal; write `0{found}`, or `{int(str(found), 8)}` in JSON"
+    message = Sentence("`{}` must be between 0 and {}, got `{}`", key, _MOST_MODE, value)
+    if _OCTAL.fullmatch(str(value)):
+        message += f", which is decimal; write `0{value}`, or `{int(str(value), 8)}` in JSON"
     run.report("out-of-range", message, At(owner, key))
 
 
@@ -86,7 +85,7 @@ _IQN_HINT = "use the `iqn.`, `eui.` or `naa.` format"
 validate_storageos_name = dns_label(_SOURCE_RULE, "StorageOS name")
 
 
-def validate_local_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_local_path(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate a path inside a directory: relative, and without `..` steps."""
     path = as_text(value)
     if path.startswith("/"):
@@ -95,7 +94,7 @@ def validate_local_path(key: str, value: Node, owner: Fields, pod: Validation) -
         pod.report(_PATH_RULE, Sentence("`{}` is `{}`, but must not contain `..`", key, path), At(owner, key))
 
 
-def validate_unreserved_local_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_unreserved_local_path(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the path of a file that Kubernetes writes; it reserves names that start with `..`."""
     validate_local_path(key, value, owner, pod)
     path = as_text(value)
@@ -103,14 +102,14 @@ def validate_unreserved_local_path(key: str, value: Node, owner: Fields, pod: Va
         pod.report(_PATH_RULE, Sentence("`{}` is `{}`, but must not start with `..`", key, path), At(owner, key))
 
 
-def validate_volume_mounts(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_volume_mounts(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the volumes that one container mounts."""
     if not isinstance(value, list):
         return
     paths: set[str] = set()
     for mount in value:
         if isinstance(mount, dict):
-            name, path = value_of(mount.get("name")), value_of(mount.get("mountPath"))
+            name, path = mount.get("name"), mount.get("mountPath")
             if type(name) is not str or name not in pod.volumes:
                 _validate_volume_reference("a mount", mount, (owner, key), pod)
             if path is None or path == "":
@@ -136,7 +135,7 @@ def _report_relative(path: str, place: At, pod: Validation) -> None:
 
 
 def _validate_volume_reference(what: str, mount: Fields, entry: Entry, pod: Validation) -> None:
-    name = value_of(mount.get("name"))
+    name = mount.get("name")
     if name is None or name == "":
         pod.report_missing(what, mount, "name", entry)
     elif type(name) is str and name not in pod.volumes:
@@ -155,16 +154,16 @@ def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -
         pod.report(_MOUNT_RULE, message, At(mount, "subPathExpr"))
     propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
     _validate_propagation_mode("mountPropagation", propagation, mount, pod)
-    is_privileged = value_of(get_path(container, "securityContext", "privileged")) is True
-    if value_of(propagation) == "Bidirectional" and not is_privileged:
+    is_privileged = get_path(container, "securityContext", "privileged") is True
+    if propagation == "Bidirectional" and not is_privileged:
         message = Sentence("`mountPropagation` is `Bidirectional`, which requires a privileged container")
         pod.report(_MOUNT_RULE, message, At(mount, "mountPropagation"))
     if not is_on("RecursiveReadOnlyMounts", pod.release):
         # The API server drops it.
         return
     _validate_recursive_mode("recursiveReadOnly", recursive, mount, pod)
-    if (mode := value_of(recursive)) in ("IfPossible", "Enabled"):
-        if value_of(mount.get("readOnly")) is not True:
+    if (mode := recursive) in ("IfPossible", "Enabled"):
+        if mount.get("readOnly") is not True:
             pod.report(
                 _MOUNT_RULE,
                 Sentence("`recursiveReadOnly` is `{}`, which requires `readOnly` to be true", mode),
@@ -178,7 +177,7 @@ def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -
             pod.report(_MOUNT_RULE, message, At(mount, "recursiveReadOnly"))
 
 
-def validate_volume_devices(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_volume_devices(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the volumes that one container uses as block devices."""
     if not isinstance(value, list):
         return
@@ -215,16 +214,16 @@ def _validate_unique(field: str, device: Fields, used: set[str], pod: Validation
         used.add(found)
 
 
-def index_volumes(value: Node) -> dict[str, Fields]:
+def index_volumes(value: Plain) -> dict[str, Fields]:
     """Return the volumes of the pod by name."""
-    return {name: volume for volume in list_mappings(value) if type(name := value_of(volume.get("name"))) is str}
+    return {name: volume for volume in list_mappings(value) if type(name := volume.get("name")) is str}
 
 
-def validate_volumes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_volumes(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the volumes of the pod."""
     names: set[str] = set()
     for volume in list_mappings(value):
-        name = value_of(volume.get("name"))
+        name = volume.get("name")
         if name is None or name == "":
             pod.report_missing("a volume", volume, "name", (owner, key))
         elif type(name) is str:
@@ -321,14 +320,14 @@ def _check_claim_spec(claim: Fields, entry: Entry, pod: Validation) -> None:
         pod.report_missing("a volume claim", {}, _STORAGE, _find_deepest(claim, _STORAGE.split("."), entry))
     elif (milli := to_milli(storage)) is not None and milli <= 0:
         place = find_at(claim, *_STORAGE.split("."))
-        pod.report(_SOURCE_RULE, Sentence("`storage` must be more than 0, got `{}`", value_of(storage)), place)
+        pod.report(_SOURCE_RULE, Sentence("`storage` must be more than 0, got `{}`", storage), place)
     source, reference = claim.get("dataSource"), claim.get("dataSourceRef")
     if not isinstance(source, dict) or not isinstance(reference, dict):
         return
     if as_text(reference.get("namespace")):
         message = "`dataSource` cannot be set with a `dataSourceRef` that has a namespace; delete one of them"
         pod.report(_SOURCE_RULE, message, At(claim, "dataSource"))
-    elif any(value_of(source.get(name)) != value_of(reference.get(name)) for name in ("apiGroup", "kind", "name")):
+    elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
         message = "`dataSource` and `dataSourceRef` refer to different objects; delete one of them"
         pod.report(_SOURCE_RULE, message, At(claim, "dataSourceRef"))
 
@@ -340,7 +339,7 @@ def _find_deepest(owner: Fields, steps: list[str], parent: Entry) -> Entry:
     return _find_deepest(inner, steps[1:], found) if isinstance(inner, dict) else found
 
 
-def validate_access_modes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def validate_access_modes(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     """Validate the ways in which nodes can mount a volume."""
     modes = list(iter_texts(value))
     for mode, node in modes:
@@ -363,7 +362,7 @@ def _is_iqn(name: str) -> bool:
     return bool(_IQN.match(name) or _EUI_OR_NAA.match(name))
 
 
-def _validate_flex_options(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_flex_options(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     for option in as_mapping(value):
         domain = f".{option.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
@@ -371,10 +370,10 @@ def _validate_flex_options(key: str, value: Node, owner: Fields, pod: Validation
             pod.report(_SOURCE_RULE, message, (value, option))
 
 
-def _validate_iscsi(key: str, value: Node, owner: Fields, pod: Validation) -> None:
+def _validate_iscsi(key: str, value: Plain, owner: Fields, pod: Validation) -> None:
     if not isinstance(value, dict):
         return
-    chap = [name for name in ("chapAuthDiscovery", "chapAuthSession") if value_of(value.get(name)) is True]
+    chap = [name for name in ("chapAuthDiscovery", "chapAuthSession") if value.get(name) is True]
     if chap and not is_set(value.get("secretRef")):
         pod.report(_SOURCE_RULE, Sentence("`{}` requires `secretRef`; set it", chap[0]), At(value, chap[0]))
     named = owner if pod.subject is POD else pod.metadata

@@ -12,7 +12,7 @@ from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.resources import count_pods, format_amount
 from jobgen.k8s.workloads import POD_SETS, find_pods
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place
 from jobgen.model.quantity import to_milli
@@ -24,7 +24,7 @@ class Amount(NamedTuple):
     """An amount of a resource in thousandths, and the mapping that sets it; None if a default does."""
 
     milli: int
-    holder: Mapping[str, Node] | None = None
+    holder: Mapping[str, Plain] | None = None
 
 
 Amounts = dict[str, Amount]
@@ -33,7 +33,7 @@ Amounts = dict[str, Amount]
 class ContainerResources(NamedTuple):
     """The requests and limits of a container."""
 
-    data: Mapping[str, Node]
+    data: Mapping[str, Plain]
     requests: Amounts
     limits: Amounts
     is_init: bool = False
@@ -67,7 +67,7 @@ class PodResources(NamedTuple):
         return not any(amounts[name].milli for amounts in every for name in _POD_LEVEL_RESOURCES if name in amounts)
 
 
-def resolve_pod_resources(pod: Pod, limit_ranges: Iterable[Mapping[str, Node]], release: Release) -> PodResources:
+def resolve_pod_resources(pod: Pod, limit_ranges: Iterable[Mapping[str, Plain]], release: Release) -> PodResources:
     """Return what a pod requests, with the defaults that the server and the limit ranges of its namespace set."""
     # The defaults of containers, without nodes; the first of each resource counts.
     default_limits: Amounts = {}
@@ -95,16 +95,16 @@ def resolve_pod_resources(pod: Pod, limit_ranges: Iterable[Mapping[str, Node]], 
 
 
 def _resolve(
-    data: Mapping[str, Node], defaults: tuple[Amounts, Amounts], *, is_init: bool = False
+    data: Mapping[str, Plain], defaults: tuple[Amounts, Amounts], *, is_init: bool = False
 ) -> ContainerResources:
     resources = as_mapping(data.get("resources"))
     own = parse_amounts(resources.get("limits"))
     limits, requests = {**defaults[0], **own}, {**defaults[1], **own, **parse_amounts(resources.get("requests"))}
-    is_sidecar = is_init and value_of(data.get("restartPolicy")) == "Always"
+    is_sidecar = is_init and data.get("restartPolicy") == "Always"
     return ContainerResources(data, requests, limits, is_init, is_sidecar)
 
 
-def parse_amounts(node: Node) -> Amounts:
+def parse_amounts(node: Plain) -> Amounts:
     """The amounts of resources, without those that are no quantities."""
     holder = as_mapping(node)
     amounts = ((str(name), to_milli(value)) for name, value in holder.items())
@@ -139,7 +139,7 @@ def _add(total: dict[str, int], amounts: Amounts) -> None:
         total[name] = total.get(name, 0) + amount.milli
 
 
-def find_runtime(manifest: Manifest, state: ClusterState) -> Mapping[str, Node]:
+def find_runtime(manifest: Manifest, state: ClusterState) -> Mapping[str, Plain]:
     """Return the runtime that a TrainJob refers to; empty if it is not known, or if the object is no TrainJob."""
     if manifest.kind_name != "TrainJob":
         return {}
@@ -155,7 +155,7 @@ def count_created_pods(manifest: Manifest, state: ClusterState) -> Iterator[tupl
     if not runtime:
         yield from count_pods(manifest)
         return
-    suspended = value_of(manifest.spec.get("suspend")) is True
+    suspended = manifest.spec.get("suspend") is True
     for found in find_pods(as_mapping(get_path(runtime, "spec", "template")), POD_SETS["jobset.x-k8s.io", "JobSet"]):
         template, count = as_mapping(found.template), found.total
         labels = get_path(found.item, "template", "metadata", "labels")
@@ -167,11 +167,11 @@ def count_created_pods(manifest: Manifest, state: ClusterState) -> Iterator[tupl
         yield Pod(template, manifest), 0 if suspended else count
 
 
-def _set_resources(template: Mapping[str, Node], resources: Node) -> Mapping[str, Node]:
+def _set_resources(template: Mapping[str, Plain], resources: Plain) -> Mapping[str, Plain]:
     if not is_set(resources):
         return template
     spec = as_mapping(template.get("spec"))
-    containers: list[Node] = [
+    containers: list[Plain] = [
         {**each, "resources": resources} if as_text(each.get("name")) == "node" else each
         for each in iter_mappings(spec.get("containers"))
     ]
@@ -198,7 +198,7 @@ class _Subject(NamedTuple):
     place: Place
 
 
-def check_pod(pod: PodResources, limit_range: Mapping[str, Node], place: Place) -> Iterator[OutOfRange]:
+def check_pod(pod: PodResources, limit_range: Mapping[str, Plain], place: Place) -> Iterator[OutOfRange]:
     """Yield what a limit range refuses in a pod."""
     containers = [
         _Subject(f"container `{each.name}`", each.requests, each.limits, each.place) for each in pod.containers
@@ -228,7 +228,7 @@ def check_pod(pod: PodResources, limit_range: Mapping[str, Node], place: Place) 
             yield from _check_default_limits(containers, item, owner)
 
 
-def check_claim(requests: Node, place: Place, limit_range: Mapping[str, Node]) -> Iterator[OutOfRange]:
+def check_claim(requests: Plain, place: Place, limit_range: Mapping[str, Plain]) -> Iterator[OutOfRange]:
     """Yield what a limit range refuses in the requests of a claim for storage."""
     subject = _Subject("the claim", parse_amounts(requests), {}, place)
     for item in _list_items(limit_range):
@@ -239,7 +239,7 @@ def check_claim(requests: Node, place: Place, limit_range: Mapping[str, Node]) -
                 yield from _check_most(subject, name, bound, show_name(limit_range), "request")
 
 
-def _list_items(limit_range: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
+def _list_items(limit_range: Mapping[str, Plain]) -> Iterator[Mapping[str, Plain]]:
     return iter_mappings(as_mapping(limit_range.get("spec")).get("limits"))
 
 
@@ -266,7 +266,9 @@ def _check_most(subject: _Subject, name: str, bound: Amount, owner: str, missing
         yield _report(subject, "requests", name, request, rule, "request less", bound)
 
 
-def _check_default_limits(containers: Sequence[_Subject], item: Mapping[str, Node], owner: str) -> Iterator[OutOfRange]:
+def _check_default_limits(
+    containers: Sequence[_Subject], item: Mapping[str, Plain], owner: str
+) -> Iterator[OutOfRange]:
     """Find requests above the limit that the limit range gives a container without one."""
     most, defaults = parse_amounts(item.get("max")), parse_amounts(item.get("default"))
     for subject in containers:
@@ -299,4 +301,4 @@ def _place(amount: Amount, name: str) -> At:
 
 def _find(amount: Amount, name: str) -> Any:
     """Return an amount as it is written."""
-    return value_of((amount.holder or {}).get(name))
+    return (amount.holder or {}).get(name)

@@ -13,7 +13,7 @@ from jobgen.k8s.kinds import Release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.resources import count_pods
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place
 from jobgen.model.quantity import to_milli
@@ -22,7 +22,7 @@ _MOST_DEVICES = 32
 """The devices that a claim for all devices of a node may get."""
 
 
-def measure_device_claim(spec: Node, resources: Mapping[str, str], release: Release) -> dict[str, int]:
+def measure_device_claim(spec: Plain, resources: Mapping[str, str], release: Release) -> dict[str, int]:
     """Return what a claim takes from quotas: thousandths of devices of a class, and of its extended resource.
 
     `resources` are the extended resources of classes.
@@ -72,15 +72,15 @@ class MissingAmount(NamedTuple):
     container: str
     node: Place
     resource: str
-    quota: Mapping[str, Node]
+    quota: Mapping[str, Plain]
 
 
 class Excess(NamedTuple):
     """A resource of a quota that objects exceed: the objects by what they take, largest first."""
 
-    quota: Mapping[str, Node]
+    quota: Mapping[str, Plain]
     resource: str
-    hard: Node
+    hard: Plain
     total: int
     takers: tuple[tuple[object, int], ...]
 
@@ -124,7 +124,7 @@ def find_missing_amounts(manifest: Manifest, state: ClusterState) -> Iterator[Mi
 
 
 def find_excesses(
-    uses: Iterable[tuple[object, Iterable[Use]]], quotas: Mapping[str, Sequence[Mapping[str, Node]]]
+    uses: Iterable[tuple[object, Iterable[Use]]], quotas: Mapping[str, Sequence[Mapping[str, Plain]]]
 ) -> Iterator[Excess]:
     """Find the quotas that an object exceeds alone, or else several together.
 
@@ -167,7 +167,7 @@ def _list_requests(manifest: Manifest, resource: str, state: ClusterState) -> It
         yield to_milli(storage) or 0, At(requests, "storage")
 
 
-def _hard(quota: Mapping[str, Node]) -> Mapping[str, Node]:
+def _hard(quota: Mapping[str, Plain]) -> Mapping[str, Plain]:
     return as_mapping(as_mapping(quota.get("spec")).get("hard"))
 
 
@@ -212,14 +212,14 @@ def _measure_object(manifest: Manifest, state: ClusterState) -> dict[str, int]:
     if manifest.kind_name == "Service":
         kind, ports = as_text(manifest.spec.get("type")), len(as_list(manifest.spec.get("ports")))
         has_node_ports = kind == "NodePort" or (
-            kind == "LoadBalancer" and value_of(manifest.spec.get("allocateLoadBalancerNodePorts")) is not False
+            kind == "LoadBalancer" and manifest.spec.get("allocateLoadBalancerNodePorts") is not False
         )
         used = {"services.nodeports": _ONE * ports} if has_node_ports else {}
         return {**used, "services.loadbalancers": _ONE} if kind == "LoadBalancer" else used
     if manifest.kind_name == "ResourceClaim":
         return measure_device_claim(manifest.spec, state.device_resources, state.release)
     if manifest.kind_name == "JobSet":
-        counts = (value_of(job.get("replicas")) for job in iter_mappings(manifest.spec.get("replicatedJobs")))
+        counts = (job.get("replicas") for job in iter_mappings(manifest.spec.get("replicatedJobs")))
         return {"count/jobs.batch": _ONE * sum(n if type(n) is int and n >= 0 else 1 for n in counts)}
     return {"count/replicasets.apps": _ONE} if manifest.kind_name == "Deployment" else {}
 
@@ -236,7 +236,7 @@ def _count_object(manifest: Manifest) -> dict[str, int]:
     return counts
 
 
-def _measure_claim(spec: Mapping[str, Node], state: ClusterState) -> dict[str, int]:
+def _measure_claim(spec: Mapping[str, Plain], state: ClusterState) -> dict[str, int]:
     storage = to_milli(as_mapping(as_mapping(spec.get("resources")).get("requests")).get("storage")) or 0
     used = {"persistentvolumeclaims": _ONE, "requests.storage": storage}
     named = as_text(spec.get("storageClassName")) if "storageClassName" in spec else state.default_storage
@@ -250,16 +250,16 @@ def _add(total: dict[str, int], used: Mapping[str, int], count: int = 1) -> None
         total[name] = total.get(name, 0) + milli * count
 
 
-def _matches(quota: Mapping[str, Node], pod: _PodUse | None, state: ClusterState) -> bool:
+def _matches(quota: Mapping[str, Plain], pod: _PodUse | None, state: ClusterState) -> bool:
     """Return True if a quota applies: all its scopes match. Scopes match pods only."""
     spec = as_mapping(quota.get("spec"))
     scopes = [{"scopeName": node, "operator": "Exists"} for _, node in iter_strings(spec.get("scopes"))]
-    selectors: list[Mapping[str, Node]] = [*scopes]
+    selectors: list[Mapping[str, Plain]] = [*scopes]
     selectors += iter_mappings(as_mapping(spec.get("scopeSelector")).get("matchExpressions"))
     return not selectors or (pod is not None and all(_matches_scope(each, pod, state) for each in selectors))
 
 
-def _matches_scope(selector: Mapping[str, Node], used: _PodUse, state: ClusterState) -> bool:
+def _matches_scope(selector: Mapping[str, Plain], used: _PodUse, state: ClusterState) -> bool:
     pod, resources = used
     scope = as_text(selector.get("scopeName"))
     if scope == "PriorityClass":
@@ -267,7 +267,7 @@ def _matches_scope(selector: Mapping[str, Node], used: _PodUse, state: ClusterSt
         is_listed = name in [text for text, _ in iter_strings(selector.get("values"))]
         by_operator = {"Exists": bool(name), "DoesNotExist": not name, "In": is_listed, "NotIn": not is_listed}
         return by_operator.get(as_text(selector.get("operator")), False)
-    deadline = value_of(pod.spec.get("activeDeadlineSeconds"))
+    deadline = pod.spec.get("activeDeadlineSeconds")
     is_terminating = type(deadline) is int and deadline >= 0
     matched = {
         "Terminating": is_terminating,
@@ -286,6 +286,6 @@ def _crosses_namespaces(pod: Pod) -> bool:
         required = list(iter_mappings(terms.get("requiredDuringSchedulingIgnoredDuringExecution")))
         preferred = iter_mappings(terms.get("preferredDuringSchedulingIgnoredDuringExecution"))
         required += [as_mapping(term.get("podAffinityTerm")) for term in preferred]
-        if any(value_of(term.get("namespaces")) or term.get("namespaceSelector") is not None for term in required):
+        if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in required):
             return True
     return False

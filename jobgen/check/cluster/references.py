@@ -13,12 +13,12 @@ from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.place import At, identify
+from jobgen.model.place import At, Place, find_at, identify
 from jobgen.model.suggest import did_you_mean
 
 _ALWAYS = {
@@ -51,9 +51,9 @@ class Reference(NamedTuple):
     kind: str
     holder: Any
     field: Any
-    item: Mapping[str, Node] | None = None
+    item: Mapping[str, Plain] | None = None
     """What has the `key` of the object, if the reference is to one."""
-    owner: Mapping[str, Node] | None = None
+    owner: Mapping[str, Plain] | None = None
     """What has the `namespace` of the object; without one, it is that of the object that refers to it."""
     variable: str = ""
     """The environment variable whose value is that of the key."""
@@ -74,7 +74,7 @@ class BrokenReference(NamedTuple):
     """The key that was certainly meant, or the name that was probably meant."""
     is_certain: bool = True
     """False if the object may exist somewhere else."""
-    related: tuple[tuple[Node, str], ...] = ()
+    related: tuple[tuple[Place, str], ...] = ()
     finish: Callable[[Problem, bool], Problem | None] | None = None
     """See `Problem.finish`."""
 
@@ -139,12 +139,12 @@ def _find_misspelled(reference: Reference, place: At, wanted: Name, state: Clust
         yield BrokenReference(place, f"{start}; did you mean `{meant}`?", meant, False, related)
     elif meant := find_meant(name, bare):
         found = (kind, "", bare[meant])
-        folder = _find_folder(_find_object(found, state))
+        folder = _find_folder(_find_object(found, state), state)
         finish = None if folder is None else partial(_keep_beside, folder)
         yield BrokenReference(place, f"{start}; did you mean `{meant}`?", meant, False, _relate(found, state), finish)
     elif namespace and (other := state.places.get((kind, name))):
         is_compared = (kind, namespace) in state.names
-        folder = None if is_compared else _find_folder(_find_object((kind, other, name), state))
+        folder = None if is_compared else _find_folder(_find_object((kind, other, name), state), state)
         if is_compared or folder is not None:
             finish = None if folder is None else partial(_keep_beside, folder)
             message, related = f"{kind} `{name}` is in namespace `{other}`", _relate((kind, other, name), state)
@@ -156,10 +156,10 @@ def _find_misspelled(reference: Reference, place: At, wanted: Name, state: Clust
                 yield BrokenReference(place, message, "", False, related, finish)
 
 
-def _find_folder(found: Mapping[str, Node]) -> str | None:
+def _find_folder(found: Mapping[str, Plain], state: ClusterState) -> str | None:
     """Return the folder of an object; None if it is not known, or if something copies it to other namespaces."""
     metadata = as_mapping(found.get("metadata"))
-    location = location_of(metadata.get("name"))
+    location = state.origins.find_location(find_at(metadata, "name"))
     marks = (*as_mapping(metadata.get("annotations")), *as_mapping(metadata.get("labels")))
     if location is None or any(word in mark for mark in marks for word in _COPYING):
         return None
@@ -175,17 +175,17 @@ def _keep_beside(folder: str, problem: Problem, is_spec: bool) -> Problem | None
     return problem if own is None or own.file.rpartition("/")[0] == folder else None
 
 
-def _find_object(name: Name, state: ClusterState) -> Mapping[str, Node]:
+def _find_object(name: Name, state: ClusterState) -> Mapping[str, Plain]:
     """Return an object that is read as a whole; an empty one if it is not."""
     return next((obj for obj in state.objects.get(name[0], ()) if name_object(obj) == name), {})
 
 
-def _relate(name: Name, state: ClusterState) -> tuple[tuple[Node, str], ...]:
+def _relate(name: Name, state: ClusterState) -> tuple[tuple[Place, str], ...]:
     """Return where an object is, if it is read as a whole."""
     found = _find_object(name, state)
     # A part of it, such as the keys of a ConfigMap, has no location.
-    node = get_path(found, "metadata", "name") if found else None
-    return ((node, f"the {name[0]}"),) if location_of(node) else ()
+    place = find_at(found, "metadata", "name") if found else None
+    return ((place, f"the {name[0]}"),) if state.origins.find_location(place) else ()
 
 
 def _exists_always(kind: str, name: str) -> bool:
@@ -245,7 +245,7 @@ _PATHS = {
 """Where objects of a kind name objects of other kinds; `[]` is each item of a list."""
 
 
-def _follow(node: Node, path: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+def _follow(node: Plain, path: Sequence[str]) -> Iterator[tuple[Any, Any]]:
     """Yield where the nodes at a path are, whose parts lead from list to list: what holds each, and its key."""
     steps = [*filter(None, path[0].split("."))]
     if len(path) == 1:
@@ -267,7 +267,7 @@ def _list_of_train_job(manifest: Manifest) -> Iterator[Reference]:
 
 
 def _list_of_device_claim(manifest: Manifest) -> Iterator[Reference]:
-    spec: Node = manifest.spec if manifest.kind_name == "ResourceClaim" else manifest.spec.get("spec")
+    spec: Plain = manifest.spec if manifest.kind_name == "ResourceClaim" else manifest.spec.get("spec")
     for request in iter_mappings(get_path(spec, "devices", "requests")):
         for part in (request, as_mapping(request.get("exactly")), *iter_mappings(request.get("firstAvailable"))):
             yield Reference("DeviceClass", part, "deviceClassName")
@@ -315,12 +315,12 @@ def _list_of_pod(pod: Pod) -> Iterator[Reference]:
         for source, suffix, variable in sources:
             for kind, name in (("ConfigMap", "configMap"), ("Secret", "secret")):
                 reference = as_mapping(source.get(f"{name}{suffix}"))
-                if value_of(reference.get("optional")) is not True:
+                if reference.get("optional") is not True:
                     item = reference if suffix == "KeyRef" else None
                     yield Reference(kind, reference, "name", item, variable=variable)
 
 
-def _list_of_volume(volume: Mapping[str, Node], own_claims: frozenset[str]) -> Iterator[Reference]:
+def _list_of_volume(volume: Mapping[str, Plain], own_claims: frozenset[str]) -> Iterator[Reference]:
     yield from _list_keys("ConfigMap", as_mapping(volume.get("configMap")), "name")
     yield from _list_keys("Secret", as_mapping(volume.get("secret")), "secretName")
     if as_text(volume.get("name")) not in own_claims:
@@ -332,9 +332,9 @@ def _list_of_volume(volume: Mapping[str, Node], own_claims: frozenset[str]) -> I
         yield from _list_keys("Secret", as_mapping(source.get("secret")), "name")
 
 
-def _list_keys(kind: str, source: Mapping[str, Node], field: str) -> Iterator[Reference]:
+def _list_keys(kind: str, source: Mapping[str, Plain], field: str) -> Iterator[Reference]:
     """Yield the reference of a volume, and one for each key that it mounts; none if the object is optional."""
-    if source and value_of(source.get("optional")) is not True:
+    if source and source.get("optional") is not True:
         items = list(iter_mappings(source.get("items")))
         yield from (Reference(kind, source, field, item) for item in items)
         if not items:

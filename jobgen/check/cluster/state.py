@@ -10,21 +10,23 @@ from jobgen.check.pod_security.checks import Level, list_levels
 from jobgen.k8s.kinds import CLUSTER_SCOPED, Release, parse_release, qualify_kind
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Plain
 from jobgen.model.features import find_parts
 from jobgen.model.limits import MAX_LIMITING_AMOUNTS, MAX_LIMITING_OBJECTS, MAX_QUOTA_AMOUNTS
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.origins import NO_ORIGINS, Origins
+from jobgen.model.place import At, find_at
 from jobgen.spec.overlay import Cluster
 
 
 class PartState(Protocol):
     """What is known of one cluster: the second argument of rules of the scope of a part."""
 
-    def list_exported(self) -> Sequence[Mapping[str, Node]]:
+    def list_exported(self) -> Sequence[Mapping[str, Plain]]:
         """Return the objects of the exported state that these rules check."""
 
 
-Others = Mapping[str, tuple[Cluster, Sequence[Mapping[str, Node]]]]
+Others = Mapping[str, tuple[Cluster, Sequence[Mapping[str, Plain]]]]
 """Other clusters by name, each with its exported objects."""
 
 
@@ -36,7 +38,7 @@ class StatePart(NamedTuple):
     """A cluster has this part if an object of one of these kinds is known."""
     list_kinds: Callable[[], frozenset[str]]
     """Return the kinds of objects that it needs as a whole."""
-    build: Callable[[Cluster, Sequence[Mapping[str, Node]], Sequence[Mapping[str, Node]], Others], PartState]
+    build: Callable[[Cluster, Sequence[Mapping[str, Plain]], Sequence[Mapping[str, Plain]], Others], PartState]
     """Build it from exported objects, objects of the repository, which replace them, and those of other clusters."""
     find_others: Callable[[Any, Cluster], Mapping[str, Cluster]] = lambda *_: {}
     """Return the other clusters of a project whose exported state it needs, by name."""
@@ -64,21 +66,21 @@ The kind of another group than the one that is known by this name has its group.
 
 
 def replace_exported(
-    exported: Iterable[Mapping[str, Node]], own: Iterable[Mapping[str, Node]]
-) -> list[Mapping[str, Node]]:
+    exported: Iterable[Mapping[str, Plain]], own: Iterable[Mapping[str, Plain]]
+) -> list[Mapping[str, Plain]]:
     """Return the exported objects and those of the repository, which replace them."""
-    known: dict[Name | int, Mapping[str, Node]] = {_get_key(obj): obj for obj in exported}
-    seen: dict[Name | int, Mapping[str, Node]] = {}
+    known: dict[Name | int, Mapping[str, Plain]] = {_get_key(obj): obj for obj in exported}
+    seen: dict[Name | int, Mapping[str, Plain]] = {}
     for obj in own:
         name = _get_key(obj)
-        if untraced(seen.setdefault(name, obj)) == untraced(obj):
+        if seen.setdefault(name, obj) == obj:
             known[name] = obj
         else:
             known.pop(name, None)
     return list(known.values())
 
 
-def name_object(obj: Mapping[str, Node]) -> Name:
+def name_object(obj: Mapping[str, Plain]) -> Name:
     """Return the kind, namespace and name of an object."""
     metadata = as_mapping(obj.get("metadata"))
     kind = qualify_kind(as_text(obj.get("apiVersion")), as_text(obj.get("kind")))
@@ -86,12 +88,12 @@ def name_object(obj: Mapping[str, Node]) -> Name:
     return kind, namespace, as_text(metadata.get("name"))
 
 
-def show_name(obj: Mapping[str, Node]) -> str:
+def show_name(obj: Mapping[str, Plain]) -> str:
     """Return the name of an object for messages; the beginning of one that the API server generates."""
     return name_object(obj)[2] or as_text(as_mapping(obj.get("metadata")).get("generateName"))
 
 
-def _get_key(obj: Mapping[str, Node]) -> Name | int:
+def _get_key(obj: Mapping[str, Plain]) -> Name | int:
     """Return what identifies an object. One without a name gets its own from the API server, so it is like no other."""
     name = name_object(obj)
     return name if name[2] else id(obj)
@@ -135,38 +137,40 @@ class ClusterState(NamedTuple):
 
     cluster: Cluster
     release: Release
-    levels: Mapping[str, tuple[tuple[Level, Node], ...]]
-    """The Pod Security levels of namespaces, each with the node of its label."""
-    limit_ranges: Mapping[str, tuple[Mapping[str, Node], ...]]
-    quotas: Mapping[str, tuple[Mapping[str, Node], ...]]
+    levels: Mapping[str, tuple[tuple[Level, At], ...]]
+    """The Pod Security levels of namespaces, each with the place of its label."""
+    limit_ranges: Mapping[str, tuple[Mapping[str, Plain], ...]]
+    quotas: Mapping[str, tuple[Mapping[str, Plain], ...]]
     keys: Mapping[Name, frozenset[str] | None]
     """All known objects; the keys of ConfigMaps and Secrets if they are known."""
     keyed_namespaces: frozenset[str] = frozenset()
     """The namespaces that have ConfigMaps or Secrets, or claims and accounts whose names are compared."""
-    injecting: Mapping[str, tuple[str, Node]] = MappingProxyType({})
-    """The namespaces whose service mesh adds a proxy to all pods: its name, and the node that says so."""
-    priorities: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
+    injecting: Mapping[str, tuple[str, At]] = MappingProxyType({})
+    """The namespaces whose service mesh adds a proxy to all pods: its name, and the place that says so."""
+    priorities: Mapping[str, Mapping[str, Plain]] = MappingProxyType({})
     """The known PriorityClasses."""
     default_priority: str = ""
     default_storage: str = ""
-    claim_templates: Mapping[tuple[str, str], Mapping[str, Node]] = MappingProxyType({})
+    claim_templates: Mapping[tuple[str, str], Mapping[str, Plain]] = MappingProxyType({})
     device_resources: Mapping[str, str] = MappingProxyType({})
-    runtimes: Mapping[Name, Mapping[str, Node]] = MappingProxyType({})
-    volcano_queues: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
+    runtimes: Mapping[Name, Mapping[str, Plain]] = MappingProxyType({})
+    volcano_queues: Mapping[str, Mapping[str, Plain]] = MappingProxyType({})
     names: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({})
     """The names of all known objects, by kind and namespace; of ConfigMaps and Secrets only, without `complete`."""
     places: Mapping[tuple[str, str], str] = MappingProxyType({})
     """The first namespace that has one of these objects, by kind and name."""
     claims: Mapping[tuple[str, str], int] = MappingProxyType({})
     """The claims of StatefulSets, by namespace and name without number: how many there are."""
-    left_out: tuple[Mapping[str, Node], ...] = ()
+    left_out: tuple[Mapping[str, Plain], ...] = ()
     """Limit ranges and quotas beyond the number that is applied in a namespace."""
-    objects: Mapping[str, Sequence[Mapping[str, Node]]] = MappingProxyType({})
+    objects: Mapping[str, Sequence[Mapping[str, Plain]]] = MappingProxyType({})
     """All known objects that are read as a whole, by kind."""
     parts: Mapping[str, PartState] = MappingProxyType({})
     """What features know of the cluster, by the scope of the rules that receive it."""
     unread: Doubt | None = None
     """The documents of the repository that could not be rendered; None if there are none."""
+    origins: Origins = NO_ORIGINS
+    """Where its objects were read."""
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -194,7 +198,11 @@ def list_kinds_to_read(parts: Iterable[StatePart], *, with_references: bool) -> 
 
 
 def build_state(
-    cluster: Cluster, exported: Iterable[Mapping[str, Node]], own: Iterable[Mapping[str, Node]], names: Iterable[Name]
+    cluster: Cluster,
+    exported: Iterable[Mapping[str, Plain]],
+    own: Iterable[Mapping[str, Plain]],
+    names: Iterable[Name],
+    origins: Origins = NO_ORIGINS,
 ) -> ClusterState:
     """Build the state from exported objects, objects of the repository, which replace them, and names of others.
 
@@ -203,7 +211,7 @@ def build_state(
     known = replace_exported(exported, own)
     keys: dict[Name, frozenset[str] | None] = dict.fromkeys(names)
     defined: dict[Name, frozenset[str] | None] = {}
-    found: dict[str, list[Mapping[str, Node]]] = {}
+    found: dict[str, list[Mapping[str, Plain]]] = {}
     for obj in known:
         for name, some in _list_names(obj).items():
             others = defined.get(name, some)
@@ -211,18 +219,18 @@ def build_state(
             defined[name] = None if some is None or others is None else some | others
         found.setdefault(name_object(obj)[0], []).append(obj)
     keys.update(defined)
-    levels: dict[str, tuple[tuple[Level, Node], ...]] = {}
+    levels: dict[str, tuple[tuple[Level, At], ...]] = {}
     injecting = {name_object(obj)[2]: mesh for obj in found.get("Namespace", ()) if (mesh := _find_mesh(obj))}
     for obj in found.get("Namespace", ()):
         labels = as_mapping(get_path(obj, "metadata", "labels"))
-        listed = tuple((level, labels[level.label]) for level in list_levels(labels))
+        listed = tuple((level, At(labels, level.label)) for level in list_levels(labels))
         if listed:
             levels[name_object(obj)[2]] = listed
-    priorities = (obj for obj in found.get("PriorityClass", ()) if value_of(obj.get("globalDefault")) is True)
+    priorities = (obj for obj in found.get("PriorityClass", ()) if obj.get("globalDefault") is True)
     by_default = ("metadata", "annotations", "storageclass.kubernetes.io/is-default-class")
     storages = (obj for obj in found.get("StorageClass", ()) if as_text(get_path(obj, *by_default)) == "true")
     devices = found.get("DeviceClass", ())
-    left_out: list[Mapping[str, Node]] = []
+    left_out: list[Mapping[str, Plain]] = []
     followed = keys if cluster.complete else [name for name in keys if name[0] in NAMED_KINDS]
     return ClusterState(
         cluster,
@@ -247,6 +255,7 @@ def build_state(
         claims={key: count for obj in known for key, count in _count_claims(obj)},
         left_out=tuple(left_out),
         objects=found,
+        origins=origins,
     )
 
 
@@ -258,21 +267,22 @@ _MESHES = {
 """Labels and annotations of namespaces with which a service mesh adds a proxy to pods, and their values, if fixed."""
 
 
-def _find_mesh(namespace: Mapping[str, Node]) -> tuple[str, Node] | None:
-    """Return the service mesh that adds a proxy to the pods of a namespace, and the node that says so."""
+def _find_mesh(namespace: Mapping[str, Plain]) -> tuple[str, At] | None:
+    """Return the service mesh that adds a proxy to the pods of a namespace, and the place that says so."""
     for path, (mesh, wanted) in _MESHES.items():
-        node = get_path(namespace, "metadata", *path)
-        if as_text(node) and as_text(node) == (wanted or as_text(node)):
+        place = find_at(namespace, "metadata", *path)
+        found = as_text(place.node) if place is not None else ""
+        if place is not None and found and found == (wanted or found):
             is_off = as_text(get_path(namespace, "metadata", "labels", "istio-injection")) == "disabled"
-            return None if is_off and mesh == "Istio" else (mesh, node)
+            return None if is_off and mesh == "Istio" else (mesh, place)
     return None
 
 
 def _group_by_namespace(
-    objects: Iterable[Mapping[str, Node]], most: int, left_out: list[Mapping[str, Node]]
-) -> dict[str, tuple[Mapping[str, Node], ...]]:
+    objects: Iterable[Mapping[str, Plain]], most: int, left_out: list[Mapping[str, Plain]]
+) -> dict[str, tuple[Mapping[str, Plain], ...]]:
     """The objects of each namespace, as long as they have no more amounts together than `most`."""
-    found: dict[str, list[Mapping[str, Node]]] = {}
+    found: dict[str, list[Mapping[str, Plain]]] = {}
     amounts: dict[str, int] = {}
     for obj in objects:
         namespace = name_object(obj)[1]
@@ -292,7 +302,7 @@ def _index_names(keys: Iterable[Name]) -> dict[tuple[str, str], tuple[str, ...]]
     return {key: tuple(names) for key, names in found.items()}
 
 
-def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:
+def _list_names(obj: Mapping[str, Plain]) -> dict[Name, frozenset[str] | None]:
     """The objects that exist because of an object: itself, and those that a controller creates from it."""
     kind, namespace, name = name_object(obj)
     spec = as_mapping(obj.get("spec"))
@@ -318,7 +328,7 @@ def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:
     return found
 
 
-def _list_external_keys(spec: Mapping[str, Node]) -> frozenset[str] | None:
+def _list_external_keys(spec: Mapping[str, Plain]) -> frozenset[str] | None:
     """The keys that External Secrets writes; None if the store, another template or another Secret adds some."""
     target = as_mapping(spec.get("target"))
     template = as_mapping(target.get("template"))
@@ -328,13 +338,13 @@ def _list_external_keys(spec: Mapping[str, Node]) -> frozenset[str] | None:
     return frozenset((*own, *map(str, as_mapping(template.get("data"))))) or None
 
 
-def _list_sealed_keys(spec: Mapping[str, Node]) -> frozenset[str] | None:
+def _list_sealed_keys(spec: Mapping[str, Plain]) -> frozenset[str] | None:
     """The keys of a SealedSecret; None for the old form, which encrypts them, too."""
     sealed = as_mapping(spec.get("encryptedData"))
     return frozenset(map(str, (*sealed, *as_mapping(get_path(spec, "template", "data"))))) if sealed else None
 
 
-def _count_claims(obj: Mapping[str, Node]) -> Iterator[tuple[tuple[str, str], int]]:
+def _count_claims(obj: Mapping[str, Plain]) -> Iterator[tuple[tuple[str, str], int]]:
     """Yield the claims that StatefulSets create: the namespace and name without number, and how many there are."""
     kind, namespace, name = name_object(obj)
     if is_app_wrapper(obj):

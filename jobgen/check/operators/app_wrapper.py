@@ -11,7 +11,7 @@ from jobgen.k8s.kinds import needs_name
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.k8s.object_paths import find_wrapped_pods, follow_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place, find_at
 from jobgen.model.sentence import Sentence
@@ -22,9 +22,9 @@ OPERATOR = "appwrapper"
 class _Component(NamedTuple):
     """A component of an AppWrapper: the object that it wraps, and what it declares about its pods."""
 
-    object: Mapping[str, Node]
-    declared: Sequence[tuple[int, Mapping[str, Node]]]
-    data: Mapping[str, Node]
+    object: Mapping[str, Plain]
+    declared: Sequence[tuple[int, Mapping[str, Plain]]]
+    data: Mapping[str, Plain]
 
 
 def _check_components(manifest: Manifest) -> Violations:

@@ -14,7 +14,7 @@ from jobgen.check.validation import validate_object
 from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, DerivedList, Place, Places, find_at
 from jobgen.model.sentence import Sentence
@@ -56,7 +56,7 @@ PartCheck: TypeAlias = tuple[str, Callable[[_Part], Iterable[Violation]], str, s
 
 
 def list_checks_at(
-    path: tuple[str, ...], checks: Iterable[PartCheck[_Part]], read: Callable[[Mapping[str, Node], Manifest], _Part]
+    path: tuple[str, ...], checks: Iterable[PartCheck[_Part]], read: Callable[[Mapping[str, Plain], Manifest], _Part]
 ) -> tuple[Check, ...]:
     """Return checks of the mapping at a path of objects, which `read` makes a part."""
 
@@ -98,7 +98,7 @@ def given_name(manifest: Manifest) -> str:
     return as_text(manifest.metadata.get("name")) or as_text(manifest.metadata.get("generateName"))
 
 
-def field_place(owner: Mapping[str, Node], name: str) -> At | None:
+def field_place(owner: Mapping[str, Plain], name: str) -> At | None:
     """Return the place to report for a field: its value if that is a scalar, else its key."""
     return At(owner, name, is_key=isinstance(owner[name], (dict, list))) if name in owner else None
 
@@ -142,7 +142,7 @@ def check_gate(gate: str, *path: str, value: str = "") -> FindViolations:
         node = holder.get(path[-1])
         if value and as_text(node) == value:
             yield from require_gate(manifest, gate, f"`{value}`", At(holder, path[-1]))
-        elif not value and value_of(node) is not None:
+        elif not value and node is not None:
             yield from require_gate(manifest, gate, f"`{path[-1]}`", At(holder, path[-1], is_key=True))
 
     return find
@@ -165,7 +165,7 @@ def check_bounds(bounds: Bounds) -> FindViolations:
     return find
 
 
-def out_of_bounds(holder: Mapping[str, Node], name: str, low: int, high: int | None = None) -> Violations:
+def out_of_bounds(holder: Mapping[str, Plain], name: str, low: int, high: int | None = None) -> Violations:
     """Yield a violation if a number in a mapping is out of bounds."""
     found = as_integer(holder.get(name))
     if found is not None and (found < low or (high is not None and found > high)):
@@ -193,7 +193,7 @@ def not_one_of(
 
     `name` is its field, if that is not its key, and `meant` are words for some of the texts.
     """
-    found = value_of(holder.get(key) if isinstance(holder, dict) else holder[key])
+    found = holder.get(key) if isinstance(holder, dict) else holder[key]
     if not isinstance(found, str) or found in known or (allow_empty and not found):
         return
     wanted = [meant[found]] if found in meant else known
@@ -213,11 +213,11 @@ _COPIED = ("labels", "annotations")
 
 
 def check_job(
-    manifest: Manifest, metadata: Mapping[str, Node], spec: Mapping[str, Node], parent: Place, what: str = "its Job"
+    manifest: Manifest, metadata: Mapping[str, Plain], spec: Mapping[str, Plain], parent: Place, what: str = "its Job"
 ) -> Violations:
     """Yield why the API server rejects a Job that an operator creates; `parent` is the place of the whole Job."""
     copied = {key: metadata[key] for key in metadata if key in _COPIED}
-    job: dict[str, Node] = {
+    job: dict[str, Plain] = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": Derived({**copied, "name": _NAME}, metadata),
@@ -245,7 +245,7 @@ def check_schedule(manifest: Manifest) -> Violations:
     from jobgen.check.validation.jobs import find_schedule_error
 
     node = manifest.spec.get("schedule")
-    if isinstance(value_of(node), str) and (error := find_schedule_error(as_text(node))):
+    if isinstance(node, str) and (error := find_schedule_error(as_text(node))):
         yield Violation(At(manifest.spec, "schedule"), Sentence("`schedule` is `{}`{}", as_text(node), error))
 
 
@@ -254,25 +254,24 @@ def check_time_zone(manifest: Manifest) -> Violations:
     from jobgen.check.validation.jobs import is_time_zone
 
     node = manifest.spec.get("timeZone")
-    found = value_of(node)
-    if isinstance(found, str) and not is_time_zone(found):
+    if isinstance(node, str) and not is_time_zone(node):
         yield Violation(
             At(manifest.spec, "timeZone"),
-            Sentence("`{}` is not a time zone; write a name from the IANA database, such as `Europe/Berlin`", found),
+            Sentence("`{}` is not a time zone; write a name from the IANA database, such as `Europe/Berlin`", node),
         )
 
 
 # What the webhooks of operators fill in before the API server validates an object: fields that its schema requires.
 
 
-def fill_in_defaults(obj: Mapping[str, Node]) -> Mapping[str, Node]:
+def fill_in_defaults(obj: Mapping[str, Plain]) -> Mapping[str, Plain]:
     """Return an object with the required fields that the webhook of its operator fills in."""
     group = as_text(obj.get("apiVersion")).rpartition("/")[0]
     fill_in = _DEFAULTS.get((group, as_text(obj.get("kind"))))
     return fill_in(obj) if fill_in else obj
 
 
-def _fill_in_jobset(obj: Mapping[str, Node]) -> Mapping[str, Node]:
+def _fill_in_jobset(obj: Mapping[str, Plain]) -> Mapping[str, Plain]:
     """Name the rules of a failure policy."""
     path = ("spec", "failurePolicy", "rules")
     rules = get_path(obj, *path)
@@ -287,7 +286,7 @@ def _fill_in_jobset(obj: Mapping[str, Node]) -> Mapping[str, Node]:
     return as_mapping(_replace(obj, path, DerivedList(named, rules)))
 
 
-def _fill_in_lws(obj: Mapping[str, Node]) -> Mapping[str, Node]:
+def _fill_in_lws(obj: Mapping[str, Plain]) -> Mapping[str, Plain]:
     """Set the policy for subdomains."""
     path = ("spec", "networkConfig")
     config = get_path(obj, *path)
@@ -296,7 +295,7 @@ def _fill_in_lws(obj: Mapping[str, Node]) -> Mapping[str, Node]:
     return as_mapping(_replace(obj, path, Derived({**config, "subdomainPolicy": "Shared"}, config)))
 
 
-def _replace(node: Node, path: tuple[str, ...], value: Node) -> Node:
+def _replace(node: Plain, path: tuple[str, ...], value: Plain) -> Plain:
     """Return a copy of a mapping with another value at a path; the keys keep their locations and their places."""
     if not path:
         return value
@@ -304,7 +303,7 @@ def _replace(node: Node, path: tuple[str, ...], value: Node) -> Node:
     return Derived({**owner, path[0]: _replace(owner[path[0]], path[1:], value)}, owner)
 
 
-_DEFAULTS: Mapping[tuple[str, str], Callable[[Mapping[str, Node]], Mapping[str, Node]]] = {
+_DEFAULTS: Mapping[tuple[str, str], Callable[[Mapping[str, Plain]], Mapping[str, Plain]]] = {
     ("jobset.x-k8s.io", "JobSet"): _fill_in_jobset,
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _fill_in_lws,
 }

@@ -9,7 +9,7 @@ from jobgen.check.validation import validate_object
 from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, with_value
+from jobgen.model.data import Plain
 from jobgen.model.place import At, Derived, identify
 from jobgen.model.sentence import Sentence
 
@@ -27,8 +27,13 @@ def _check_jobs(manifest: Manifest) -> Violations:
         return
     own = as_mapping(template.get("metadata"))
     copied = {key: own[key] for key in own if key in ("annotations", "labels")}
-    metadata = Derived({**copied, "name": with_value(name_place(manifest).node, f"{name}{_TIME}")}, own)
-    job: dict[str, Node] = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template.get("spec")}
+    metadata = Derived({**copied, "name": f"{name}{_TIME}"}, own)
+    job: dict[str, Plain] = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": template.get("spec"),
+    }
     for problem in (*validate_object_metadata(metadata), *validate_object(job, release)):
         message = Sentence("the API server rejects its Jobs: {}", problem.sentence)
         is_name = identify(problem.node) == identify(At(metadata, "name"))

@@ -11,7 +11,7 @@ from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations, f
 from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
 
@@ -33,7 +33,7 @@ _WITHOUT_TLS = frozenset(("HTTP", "TCP", "UDP"))
 _WITHOUT_NAMES = frozenset(("TCP", "UDP"))
 
 
-def _list_rules(manifest: Manifest) -> Iterator[Mapping[str, Node]]:
+def _list_rules(manifest: Manifest) -> Iterator[Mapping[str, Plain]]:
     return map(as_mapping, as_list(manifest.spec.get("rules")))
 
 
@@ -45,7 +45,7 @@ def _check_backends(manifest: Manifest) -> Violations:
         listed += [as_mapping(as_mapping(each.get("requestMirror")).get("backendRef")) for each in filters]
         for backend in listed:
             is_service = as_text(backend.get("kind")) in ("", "Service") and not as_text(backend.get("group"))
-            if is_service and as_text(backend.get("name")) and value_of(backend.get("port")) is None:
+            if is_service and as_text(backend.get("name")) and backend.get("port") is None:
                 yield Violation(At(backend, "name"), "a reference to a Service needs a `port`; add it")
 
 
@@ -64,7 +64,7 @@ def _check_filters(manifest: Manifest) -> Violations:
                     "a filter of type `{}` cannot have `{}`; write `{}`, or another type", kind, other, field
                 )
                 yield Violation(At(each, other, is_key=True), message)
-            elif value_of(each.get(field)) is None:
+            elif each.get(field) is None:
                 yield Violation(At(each, "type"), Sentence("a filter of type `{}` needs `{}`; add it", kind, field))
         repeated = next((kind for kind in _ONCE if types.count(kind) > 1), "")
         if repeated:
@@ -110,7 +110,7 @@ def _check_methods(manifest: Manifest) -> Violations:
 
 def _check_listeners(manifest: Manifest) -> Violations:
     listeners = [as_mapping(each) for each in as_list(manifest.spec.get("listeners"))]
-    seen: dict[tuple[object, ...], Mapping[str, Node]] = {}
+    seen: dict[tuple[object, ...], Mapping[str, Plain]] = {}
     for each in listeners:
         protocol, tls = as_text(each.get("protocol")), as_mapping(each.get("tls"))
         mode = as_text(tls.get("mode")) or "Terminate"
@@ -132,7 +132,7 @@ def _check_listeners(manifest: Manifest) -> Violations:
             yield Violation(
                 At(each, "hostname"), Sentence("a listener of `{}` cannot have a `hostname`; remove it", protocol)
             )
-        key = value_of(each.get("port")), protocol, as_text(each.get("hostname"))
+        key = each.get("port"), protocol, as_text(each.get("hostname"))
         if all(key[:2]) and key in seen:
             message = Sentence("two listeners have the same port, protocol and hostname; change one of them")
             yield Violation(field_place(each, "port"), message, ((field_place(seen[key], "port"), "the other one"),))

@@ -35,7 +35,7 @@ from jobgen.check.operators.checks import (
 from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, find_at
@@ -53,16 +53,16 @@ _rule_name = lazy_pattern(r"[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 class _ReplicatedJob(NamedTuple):
     """An item of `replicatedJobs` with the defaults that the webhook sets."""
 
-    data: Mapping[str, Node]
+    data: Mapping[str, Plain]
     name: str
     replicas: int
-    job: Mapping[str, Node]
+    job: Mapping[str, Plain]
     """The spec of its Jobs."""
 
     @property
     def is_indexed(self) -> bool:
         mode = self.job.get("completionMode")
-        return not is_set(mode) or value_of(mode) == "Indexed"
+        return not is_set(mode) or mode == "Indexed"
 
     @property
     def completions(self) -> int | None:
@@ -176,19 +176,20 @@ def _check_subdomain(manifest: Manifest) -> Violations:
 
 def _check_managed_by(manifest: Manifest) -> Violations:
     node = manifest.spec.get("managedBy")
-    found = value_of(node)
-    if not isinstance(found, str):
+    if not isinstance(node, str):
         return
-    if not is_domain_prefixed_path(found):
+    if not is_domain_prefixed_path(node):
         yield Violation(
             At(manifest.spec, "managedBy"),
-            Sentence("`{}` is not a domain and a path; write one such as `example.com/controller`", found),
+            Sentence("`{}` is not a domain and a path; write one such as `example.com/controller`", node),
         )
-    elif len(found) > _MAX_NAME:
+    elif len(node) > _MAX_NAME:
         yield Violation(
             At(manifest.spec, "managedBy"),
-            Sentence("`{}` has {} characters; use at most {}", found, len(found), _MAX_NAME),
+            Sentence("`{}` has {} characters; use at most {}", node, len(node), _MAX_NAME),
         )
+    elif len(node) > _MAX_NAME:
+        yield Violation(At(manifest.spec, "managedBy"), f"`{node}` has {len(node)} characters; use at most {_MAX_NAME}")
 
 
 def _describe_unknown(wanted: str, names: list[str]) -> str:
@@ -213,7 +214,7 @@ def _check_success_policy(manifest: Manifest) -> Violations:
     return _check_targets(manifest, "successPolicy")
 
 
-def _list_rules(manifest: Manifest) -> list[Mapping[str, Node]]:
+def _list_rules(manifest: Manifest) -> list[Mapping[str, Plain]]:
     return list(iter_mappings(get_path(manifest.spec, "failurePolicy", "rules")))
 
 
@@ -236,7 +237,7 @@ def _check_failure_rules(manifest: Manifest) -> Violations:
             yield from not_one_of(place.holder, place.key, _REASONS, name="onJobFailureReasons", allow_empty=False)
 
 
-def _list_restart_rules(manifest: Manifest) -> list[Mapping[str, Node]]:
+def _list_restart_rules(manifest: Manifest) -> list[Mapping[str, Plain]]:
     actions = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
     return [rule for rule in _list_rules(manifest) if as_text(rule.get("action")) in actions]
 
@@ -341,9 +342,9 @@ def _check_volume_claims(manifest: Manifest) -> Violations:
 def _check_jobs(manifest: Manifest) -> Violations:
     """Check the Jobs that the controller creates, with the defaults that the webhook sets."""
 
-    def set_default(owner: Mapping[str, Node], name: str, default: str) -> dict[str, Node]:
+    def set_default(owner: Mapping[str, Plain], name: str, default: str) -> dict[str, Plain]:
         # The default applies if the field is null or empty.
-        given = bool(value_of(owner.get(name)))
+        given = bool(owner.get(name))
         return Derived({name: default, **{key: value for key, value in owner.items() if given or key != name}}, owner)
 
     for item in _list_jobs(manifest):
@@ -362,7 +363,7 @@ def _check_jobs(manifest: Manifest) -> Violations:
         yield from check_job(manifest, as_mapping(template.get("metadata")), spec, place)
 
 
-def _check_completions(item: _ReplicatedJob, spec: Mapping[str, Node]) -> Violation | None:
+def _check_completions(item: _ReplicatedJob, spec: Mapping[str, Plain]) -> Violation | None:
     """Check that Jobs with a number of pods have one of completions, if their index is the webhook's default."""
     number = as_integer(item.job.get("parallelism"))
     is_default = spec["completionMode"] == "Indexed" and not is_set(item.job.get("completionMode"))

@@ -31,7 +31,7 @@ from jobgen.k8s.kueue_integrations import SELECTOR_SINCE, is_release_since, pars
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import RAY_CLUSTERS, count_job_pods
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
@@ -45,7 +45,7 @@ _SMALLEST_POWER = -9
 _LIMITS = ("borrowingLimit", "lendingLimit")
 _NEXT_FLAVOR = "TryNextFlavor"
 
-Object: TypeAlias = Mapping[str, Node]
+Object: TypeAlias = Mapping[str, Plain]
 Path: TypeAlias = tuple[str | int, ...]
 _ELASTIC = DOMAIN + "elastic-job"
 _ELASTIC_GATE = "ElasticJobsViaWorkloadSlices"
@@ -79,7 +79,7 @@ def find_cluster_queue_faults(obj: Object, *, has_concurrent_admission: bool = F
     for path, quota in _iter_quotas(groups):
         limit, nominal = _parse(quota.get("lendingLimit")), _parse(quota.get("nominalQuota"))
         if limit is not None and nominal is not None and limit > nominal >= 0:
-            most = value_of(quota["nominalQuota"])
+            most = quota["nominalQuota"]
             yield _make_quota_fault("lends-too-much", path, quota, "lendingLimit", most=most)
         if not as_text(spec.get(parent)):
             for field, code in zip(_LIMITS, ("no-cohort", "no-parent"), strict=True):
@@ -137,8 +137,8 @@ class _Group(NamedTuple):
     flavors: list[tuple[Path, Object]]
 
 
-def _enumerate_strings(node: Node) -> Iterator[tuple[int, str]]:
-    return ((index, as_text(item)) for index, item in enumerate(as_list(node)) if isinstance(value_of(item), str))
+def _enumerate_strings(node: Plain) -> Iterator[tuple[int, str]]:
+    return ((index, as_text(item)) for index, item in enumerate(as_list(node)) if isinstance(item, str))
 
 
 def _list_groups(spec: Object) -> list[_Group]:
@@ -161,7 +161,7 @@ def _iter_quotas(groups: list[_Group]) -> Iterator[tuple[Path, Object]]:
 
 
 def _make_quota_fault(code: str, path: Path, quota: Object, field: str, **values: Any) -> Fault:
-    values |= {"field": field, "name": as_text(quota.get("name")), "value": value_of(quota[field])}
+    values |= {"field": field, "name": as_text(quota.get("name")), "value": quota[field]}
     return Fault((*path, field), code, values)
 
 
@@ -200,10 +200,9 @@ def _find_order_fault(path: Path, flavor: Object, resources: list[tuple[int, str
             return
 
 
-def _parse(node: Node) -> int | None:
+def _parse(node: Plain) -> int | None:
     """Return a quantity in nanos; None if it is not one."""
-    found = value_of(node)
-    parsed = parse_quantity(str(found)) if type(found) in (int, str) else None
+    parsed = parse_quantity(str(node)) if type(node) in (int, str) else None
     if parsed is None or parsed.power < _SMALLEST_POWER or parsed.power > 100:
         return None
     nanos: int = parsed.amount * 10 ** (parsed.power - _SMALLEST_POWER)
@@ -216,7 +215,7 @@ def _find_policy_faults(spec: Object) -> Faults:
     if borrow != "Never" and (as_text(preemption.get("reclaimWithinCohort")) or "Never") == "Never":
         yield Fault(("spec", "preemption"), "preemption", {"value": borrow})
     fungibility = as_mapping(spec.get("flavorFungibility"))
-    preference = value_of(fungibility.get("preference"))
+    preference = fungibility.get("preference")
     if preference is not None and any(
         as_text(fungibility.get(name)) != _NEXT_FLAVOR for name in ("whenCanBorrow", "whenCanPreempt")
     ):
@@ -228,7 +227,7 @@ def _find_weight_faults(spec: Object) -> Faults:
     weight = _parse(node)
     if weight is not None and (weight < 0 or weight == 1):
         code = "weight-small" if weight == 1 else "weight-negative"
-        yield Fault(("spec", "fairSharing", "weight"), code, {"value": value_of(node)})
+        yield Fault(("spec", "fairSharing", "weight"), code, {"value": node})
 
 
 def _find_totals(groups: list[_Group]) -> Faults:
@@ -314,7 +313,7 @@ def _check_webhook(manifest: Manifest) -> Violations:
             yield Violation(place, _MESSAGES[fault.code].format_map(fault.values))
 
 
-def _find_place(obj: Node, path: Path, *, is_key: bool) -> At | None:
+def _find_place(obj: Plain, path: Path, *, is_key: bool) -> At | None:
     """Return the place at a path: the value, or the key that it has in its mapping; None if nothing is there."""
     *steps, last = path
     for step in steps:
@@ -378,7 +377,7 @@ def _check_ray_job(manifest: Manifest) -> Violations:
             "a RayJob with a queue cannot have `clusterSelector` beside `rayClusterSpec`; remove one of them"
         )
         yield Violation(At(manifest.spec, "clusterSelector", is_key=True), message)
-    elif has_cluster and value_of(manifest.spec.get("shutdownAfterJobFinishes")) is not True:
+    elif has_cluster and manifest.spec.get("shutdownAfterJobFinishes") is not True:
         place = find_at(manifest.spec, "shutdownAfterJobFinishes") or At(manifest.labels, QUEUE_LABEL)
         message = Sentence(
             "a RayJob with a queue requires `shutdownAfterJobFinishes: true`, to return its quota; set it"
@@ -390,7 +389,7 @@ def _check_ray_cluster(manifest: Manifest) -> Violations:
     cluster = as_mapping(get_path(manifest.object, *RAY_CLUSTERS[manifest.kind_name]))
     groups = list(iter_mappings(cluster.get("workerGroupSpecs")))
     is_marked = as_text(manifest.annotations.get(_ELASTIC)) == "true"
-    scales = value_of(cluster.get("enableInTreeAutoscaling")) is True
+    scales = cluster.get("enableInTreeAutoscaling") is True
     is_supported = _is_release_since(manifest, _ELASTIC_SINCE.get(manifest.kind_name, "0"))
     if scales and not (is_marked and is_supported):
         message = Sentence(

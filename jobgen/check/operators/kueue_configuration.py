@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from jobgen.k8s.kueue_integrations import INTEGRATIONS
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
-from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.data import Plain
+from jobgen.model.place import At, Place, find_at
+from jobgen.model.suggest import did_you_mean
 from jobgen.model.times import parse_duration
 
 _WAIT: Final = "waitForPodsReady"
@@ -35,49 +36,61 @@ _COUNTS: Final = ("backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds"
 _STARTS: Final = "30s"
 """Less than any pod with GPUs needs to pull its image and to become ready."""
 
-Found = Iterator[tuple[Node, str, bool]]
-"""A node, what is wrong with it, and whether Kueue certainly refuses it."""
+Found = Iterator[tuple[Place, str, bool]]
+"""A place, what is wrong with it, and whether Kueue certainly refuses it."""
 
 
-def is_configuration(data: Node) -> bool:
+def is_configuration(data: Plain) -> bool:
     """Return True if the text of a ConfigMap is the Configuration of Kueue."""
     found = as_mapping(data)
     is_of_kueue = as_text(found.get("apiVersion")).startswith("config.kueue.")
     return is_of_kueue and as_text(found.get("kind")) == "Configuration"
 
 
-def find_faults(data: Mapping[str, Node]) -> Found:
+def find_faults(data: Mapping[str, Plain]) -> Found:
     """Yield what Kueue refuses of its Configuration, or what can let no job run."""
     for path, names in _FIELDS.items():
         part = get_path(data, *path.split(".")) if path else data
         known = names.split()
         for key in as_mapping(part):
-            name = str(value_of(key))
+            name = str(key)
             if name not in known:
                 where = f"`{path}`" if path else "the Configuration of Kueue"
                 hint = did_you_mean(name, known) or "; remove it"
-                yield key, f"`{name}` is not a field of {where}, and the manager does not start with it{hint}", True
+                yield (
+                    At(part, key, is_key=True),
+                    f"`{name}` is not a field of {where}, and the manager does not start with it{hint}",
+                    True,
+                )
     yield from _check_frameworks(as_mapping(data.get("integrations")))
     yield from _check_wait(as_mapping(data.get(_WAIT)))
     yield from _check_numbers(data)
     yield from _check_sharing(data)
 
 
-def _check_frameworks(integrations: Mapping[str, Node]) -> Found:
+def _check_frameworks(integrations: Mapping[str, Plain]) -> Found:
     frameworks = as_list(integrations.get("frameworks"))
     for at, node in enumerate(frameworks):
         name = as_text(node)
         if name and name in map(as_text, frameworks[:at]):
-            yield node, f"`{name}` is listed twice, and the manager does not start with it; remove one of them", True
+            yield (
+                At(frameworks, at),
+                f"`{name}` is listed twice, and the manager does not start with it; remove one of them",
+                True,
+            )
             continue
         if name and name not in _FRAMEWORKS:
             hint = did_you_mean(name, sorted(_FRAMEWORKS)) or "; remove it, or list the kind in `externalFrameworks`"
             # A later release may have more.
-            yield node, f"`{name}` is not a framework of Kueue, and the manager does not start with it{hint}", False
+            yield (
+                At(frameworks, at),
+                f"`{name}` is not a framework of Kueue, and the manager does not start with it{hint}",
+                False,
+            )
 
 
-def _check_wait(wait: Mapping[str, Node]) -> Found:
-    if value_of(wait.get("enable")) is False:
+def _check_wait(wait: Mapping[str, Plain]) -> Found:
+    if wait.get("enable") is False:
         return
     timeout = parse_duration(as_text(wait.get("timeout")))
     least = parse_duration(_STARTS)
@@ -85,18 +98,22 @@ def _check_wait(wait: Mapping[str, Node]) -> Found:
         message = (
             f"`timeout: {as_text(wait['timeout'])}` of `{_WAIT}` ends before the pods of a job are ready, so Kueue"
         )
-        yield wait["timeout"], f"{message} evicts each job again and again; write some minutes, such as `10m`", False
+        yield (
+            At(wait, "timeout"),
+            f"{message} evicts each job again and again; write some minutes, such as `10m`",
+            False,
+        )
     strategy = as_mapping(wait.get("requeuingStrategy"))
     for field in _COUNTS:
         number = as_integer(strategy.get(field))
         if number is not None and number < 0:
-            yield strategy[field], f"`{field}` is {number}, and must not be negative; write a greater number", True
+            yield At(strategy, field), f"`{field}` is {number}, and must not be negative; write a greater number", True
     if as_integer(strategy.get("backoffLimitCount")) == 0:
         message = "`backoffLimitCount: 0` deactivates a job whose pods are late once, so it never runs"
-        yield strategy["backoffLimitCount"], f"{message}; write a greater number, or remove it", False
+        yield At(strategy, "backoffLimitCount"), f"{message}; write a greater number, or remove it", False
     stamp = strategy.get("timestamp")
     if stamp is not None and as_text(stamp) not in _TIMESTAMPS:
-        yield stamp, f"`timestamp` is `{as_text(stamp)}`; write `Creation` or `Eviction`", True
+        yield At(strategy, "timestamp"), f"`timestamp` is `{as_text(stamp)}`; write `Creation` or `Eviction`", True
 
 
 # Lengths of time that must not be negative.
@@ -112,36 +129,37 @@ _TIMES: Final = (
 _TRANSFORMED: Final = ("Retain", "Replace")
 
 
-def _check_numbers(data: Mapping[str, Node]) -> Found:
+def _check_numbers(data: Mapping[str, Plain]) -> Found:
     for path in _TIMES:
         node = get_path(data, *path.split("."))
         if as_text(node).startswith("-") and parse_duration(as_text(node)[1:]):
             message = f"`{path}` is `{as_text(node)}`, and the manager does not start with a negative length of time"
-            yield node, f"{message}; write a positive one", True
+            yield find_at(data, *path.split(".")), f"{message}; write a positive one", True
     seen: set[str] = set()
     for item in map(as_mapping, as_list(get_path(data, "resources", "transformations"))):
         strategy, name = item.get("strategy"), as_text(item.get("input"))
         if strategy is not None and as_text(strategy) not in _TRANSFORMED:
             hint = did_you_mean(as_text(strategy), [*_TRANSFORMED]) or "; write `Retain` or `Replace`"
             yield (
-                strategy,
+                At(item, "strategy"),
                 f"`{as_text(strategy)}` is not a strategy, and the manager does not start with it{hint}",
                 True,
             )
         if name and name in seen:
             message = f"`{name}` is transformed twice, and the manager does not start with it"
-            yield item["input"], f"{message}; join the two entries", True
+            yield At(item, "input"), f"{message}; join the two entries", True
         seen.add(name)
 
 
-def _check_sharing(data: Mapping[str, Node]) -> Found:
+def _check_sharing(data: Mapping[str, Plain]) -> Found:
     strategies = get_path(data, "fairSharing", "preemptionStrategies")
     written = [as_text(each) for each in as_list(strategies)]
     if written and written not in _STRATEGIES:
-        wrong = next((node for node in as_list(strategies) if as_text(node) not in (_FINAL, _INITIAL)), None)
+        wrong = next((at for at, name in enumerate(written) if name not in (_FINAL, _INITIAL)), None)
         if wrong is not None:
-            message = f"`{as_text(wrong)}` is not a strategy of fair sharing, and the manager does not start with it"
-            yield wrong, f"{message}{did_you_mean(as_text(wrong), [_FINAL, _INITIAL]) or f'; write `{_FINAL}`'}", True
+            message = f"`{written[wrong]}` is not a strategy of fair sharing, and the manager does not start with it"
+            place = At(strategies, wrong)
+            yield place, f"{message}{did_you_mean(written[wrong], [_FINAL, _INITIAL]) or f'; write `{_FINAL}`'}", True
         else:
-            node = find_key(as_mapping(data["fairSharing"]), "preemptionStrategies")
-            yield node, f"the strategies are in an order that Kueue refuses; write `[{_FINAL}, {_INITIAL}]`", True
+            place = At(data["fairSharing"], "preemptionStrategies", is_key=True)
+            yield place, f"the strategies are in an order that Kueue refuses; write `[{_FINAL}, {_INITIAL}]`", True

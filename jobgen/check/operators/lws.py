@@ -23,7 +23,7 @@ from jobgen.check.operators.checks import (
 from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence
@@ -34,7 +34,7 @@ _EXCLUSIVE = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 _percent = lazy_pattern(r"[0-9]+%")
 
 
-def _get_template(manifest: Manifest) -> Mapping[str, Node]:
+def _get_template(manifest: Manifest) -> Mapping[str, Plain]:
     return as_mapping(manifest.spec.get("leaderWorkerTemplate"))
 
 
@@ -80,7 +80,7 @@ def _check_rollout(manifest: Manifest) -> Violations:
     replicas, _ = _get_counts(manifest)
     counts: dict[str, int | None] = {"maxUnavailable": 1, "maxSurge": 0}
     for name in counts:
-        node, found = config.get(name), value_of(config.get(name))
+        node, found = config.get(name), config.get(name)
         if isinstance(found, str) and _percent.fullmatch(found):
             if int(found[:-1]) > 100:
                 yield Violation(At(config, name), Sentence("`{}` must be at most 100%, got `{}`", name, found))

@@ -39,7 +39,7 @@ from jobgen.check.operators.ray_start import check_start_options
 from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place, find_at
@@ -83,7 +83,7 @@ def _check_history_server(cluster: _RayCluster) -> Violations:
                 )
 
 
-def _check_variables(options: Mapping[str, Node], parent: Place) -> Violations:
+def _check_variables(options: Mapping[str, Plain], parent: Place) -> Violations:
     """Check the variables of the collector: those that KubeRay sets, and those that a backend requires."""
     env = {as_text(entry.get("name")): entry for entry in iter_mappings(options.get("env"))}
     for name in _MANAGED:
@@ -114,19 +114,19 @@ def _check_variables(options: Mapping[str, Node], parent: Place) -> Violations:
 class _Group(NamedTuple):
     """The head group or a worker group of a RayCluster."""
 
-    data: Mapping[str, Node]
+    data: Mapping[str, Plain]
     name: str
 
     @property
-    def params(self) -> Mapping[str, Node]:
+    def params(self) -> Mapping[str, Plain]:
         return as_mapping(self.data.get("rayStartParams"))
 
     @property
-    def pod(self) -> Mapping[str, Node]:
+    def pod(self) -> Mapping[str, Plain]:
         return as_mapping(get_path(self.data, "template", "spec"))
 
     @property
-    def container(self) -> Mapping[str, Node]:
+    def container(self) -> Mapping[str, Plain]:
         """The container that runs Ray, which is the first."""
         return next(iter_mappings(self.pod.get("containers")), {})
 
@@ -134,7 +134,7 @@ class _Group(NamedTuple):
 class _RayCluster(NamedTuple):
     """The spec of a RayCluster, with what else of its object matters."""
 
-    spec: Mapping[str, Node]
+    spec: Mapping[str, Plain]
     manifest: Manifest
     has_owner: bool
     """True if a RayJob or a RayService creates the cluster."""
@@ -154,10 +154,10 @@ class _RayCluster(NamedTuple):
 
     @property
     def autoscales(self) -> bool:
-        return value_of(self.spec.get("enableInTreeAutoscaling")) is True
+        return self.spec.get("enableInTreeAutoscaling") is True
 
     @property
-    def autoscaler_options(self) -> Mapping[str, Node]:
+    def autoscaler_options(self) -> Mapping[str, Plain]:
         return as_mapping(self.spec.get("autoscalerOptions"))
 
     @property
@@ -171,7 +171,7 @@ class _RayCluster(NamedTuple):
         return self.has_autoscaler_v2 or (variable is not None and as_text(variable.get("value")) in ("1", "true"))
 
 
-def _find_variable(container: Mapping[str, Node], name: str) -> Mapping[str, Node] | None:
+def _find_variable(container: Mapping[str, Plain], name: str) -> Mapping[str, Plain] | None:
     entries = iter_mappings(container.get("env"))
     return next((entry for entry in entries if as_text(entry.get("name")) == name), None)
 
@@ -193,7 +193,7 @@ def check_name(longest: int) -> FindViolations:
     return find
 
 
-def check_dashboard(spec: Mapping[str, Node], *, is_local: bool = False) -> Violations:
+def check_dashboard(spec: Mapping[str, Plain], *, is_local: bool = False) -> Violations:
     """Check that the dashboard runs, and that other pods reach it unless the one that submits `is_local`."""
     params = as_mapping(get_path(spec, "headGroupSpec", "rayStartParams"))
     host = as_text(params.get("dashboard-host"))
@@ -299,7 +299,7 @@ def _check_labels(cluster: _RayCluster) -> Violations:
 
 def _check_suspended_groups(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
-        if cluster.autoscales and value_of(group.data.get("suspend")) is True:
+        if cluster.autoscales and group.data.get("suspend") is True:
             message = Sentence(
                 "worker group `{}` cannot be suspended with `enableInTreeAutoscaling`; remove one of", group.name
             )
@@ -309,7 +309,7 @@ def _check_suspended_groups(cluster: _RayCluster) -> Violations:
 def _check_suspend_gate(cluster: _RayCluster) -> Violations:
     what = "`suspend` of a worker group"
     for group in cluster.workers:
-        if value_of(group.data.get("suspend")) is True:
+        if group.data.get("suspend") is True:
             yield from require_gate(cluster.manifest, "RayJobDeletionPolicy", what, At(group.data, "suspend"))
 
 
@@ -407,13 +407,13 @@ def _check_gcs_backend(cluster: _RayCluster) -> Violations:
             yield Violation(At(options, "storage", is_key=True), message)
         return
     for name in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
-        if value_of(options.get(name)):
+        if options.get(name):
             yield Violation(
                 At(options, name, is_key=True), Sentence("`{}` applies to the backend `redis`; remove it", name)
             )
     if as_text(storage.get("claimName")):
         for name in ("size", "storageClassName", "accessModes"):
-            if value_of(storage.get(name)):
+            if storage.get(name):
                 message = Sentence("`{}` and `claimName` are mutually exclusive; remove one of them", name)
                 yield Violation(At(storage, name, is_key=True), message)
     head = cluster.head
@@ -423,7 +423,7 @@ def _check_gcs_backend(cluster: _RayCluster) -> Violations:
             yield Violation(At(volume, "name"), Sentence("KubeRay adds the volume `{}`; rename this one", _GCS_VOLUME))
 
 
-def _check_managed(container: Mapping[str, Node], names: tuple[str, ...], volume: str, path: str) -> Violations:
+def _check_managed(container: Mapping[str, Plain], names: tuple[str, ...], volume: str, path: str) -> Violations:
     """Check that a container sets no variables and has no mounts that KubeRay adds."""
     for name in names:
         variable = _find_variable(container, name)
@@ -453,7 +453,7 @@ def _check_ray_version(cluster: _RayCluster, needed: str, what: str, place: Plac
 def _check_auth(cluster: _RayCluster) -> Violations:
     options = as_mapping(cluster.spec.get("authOptions"))
     is_token = as_text(options.get("mode")) == "token"
-    uses_kubernetes = value_of(options.get("enableK8sTokenAuth")) is True
+    uses_kubernetes = options.get("enableK8sTokenAuth") is True
     if uses_kubernetes and cluster.has_owner:
         message = Sentence("`enableK8sTokenAuth` is not supported in a {}; remove it", cluster.manifest.kind_name)
         yield Violation(At(options, "enableK8sTokenAuth"), message)
@@ -503,7 +503,7 @@ def _check_network_policy(cluster: _RayCluster) -> Violations:
     useless = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}.get(mode, "")
     groups = list(iter_mappings(policy.get("workerGroups")))
     for rules in (as_mapping(policy.get("head")), as_mapping(policy.get("worker")), *groups):
-        if useless and value_of(rules.get(useless)):
+        if useless and rules.get(useless):
             message = Sentence("`{}` has no effect with `mode: {}`, and KubeRay rejects it; remove it", useless, mode)
             yield Violation(At(rules, useless, is_key=True), message)
     for rules in groups:
@@ -514,7 +514,7 @@ def _check_network_policy(cluster: _RayCluster) -> Violations:
 
 
 def _check_tls(cluster: _RayCluster) -> Violations:
-    if value_of(get_path(cluster.spec, "tlsOptions", "enabled")) is not True:
+    if get_path(cluster.spec, "tlsOptions", "enabled") is not True:
         return
     for container in (*(group.container for group in cluster.groups), cluster.autoscaler_options):
         yield from _check_managed(container, _TLS_VARIABLES, _TLS_VOLUME, _TLS_PATH)

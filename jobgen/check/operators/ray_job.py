@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.check.operators.checks import (
@@ -30,10 +31,11 @@ from jobgen.check.operators.ray_runtime_env import find_faults
 from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node, TracedScalar, list_scalars, location_of, value_of
+from jobgen.model.data import Plain, TracedScalar, list_scalars
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.origins import Origins
 from jobgen.model.place import At, Derived, Place, find_at
 from jobgen.model.sentence import Sentence
 from jobgen.yamlio.read import read
@@ -54,17 +56,17 @@ _nonzero = lazy_pattern(r"[1-9]")
 class _RayJob(NamedTuple):
     """The spec of a RayJob, with the object that contains it."""
 
-    spec: Mapping[str, Node]
+    spec: Mapping[str, Plain]
     manifest: Manifest
     parent: Place
     """The place of the key of the spec."""
 
     @property
     def shuts_down(self) -> bool:
-        return value_of(self.spec.get("shutdownAfterJobFinishes")) is True
+        return self.spec.get("shutdownAfterJobFinishes") is True
 
     @property
-    def selector(self) -> Mapping[str, Node]:
+    def selector(self) -> Mapping[str, Plain]:
         return as_mapping(self.spec.get("clusterSelector"))
 
     @property
@@ -73,7 +75,7 @@ class _RayJob(NamedTuple):
 
     @property
     def autoscales(self) -> bool:
-        return value_of(get_path(self.spec, "rayClusterSpec", "enableInTreeAutoscaling")) is True
+        return get_path(self.spec, "rayClusterSpec", "enableInTreeAutoscaling") is True
 
 
 def _check_cluster(job: _RayJob) -> Violations:
@@ -85,7 +87,7 @@ def _check_cluster(job: _RayJob) -> Violations:
 
 
 def _check_suspend(job: _RayJob) -> Violations:
-    if value_of(job.spec.get("suspend")) is not True:
+    if job.spec.get("suspend") is not True:
         return
     if not job.shuts_down:
         message = "`suspend` requires `shutdownAfterJobFinishes: true`, because it deletes the RayCluster; set it"
@@ -157,12 +159,17 @@ def _check_runtime_env(job: _RayJob) -> Violations:
         yield Violation(place, message)
         return
     for document in source.documents[:1]:
-        for fault, text, is_certain in find_faults(document.data):
-            severity, finish = None if is_certain else WARNING, partial(_find_written, document.data, fault)
-            yield Violation(place, text, severity=severity, inside=location_of(fault), finish=finish)
+        origins = Origins([document.data])
+        for fault, text, is_certain in find_faults(origins.objects[0], origins):
+            severity, finish = (
+                None if is_certain else WARNING,
+                partial(_find_written, document.data, origins.follow(fault)),
+            )
+            inside = origins.find_location(fault)
+            yield Violation(place, text, severity=severity, inside=inside, finish=finish)
 
 
-def _find_written(data: Node, node: Node, problem: Problem, is_spec: bool) -> Problem:
+def _find_written(data: Any, node: Any, problem: Problem, is_spec: bool) -> Problem:
     """Show a problem at the value of a job that a value of its rendered text is, unless it was written as text."""
     text = problem.node
     if type(text) is not TracedScalar or not text.parts:
@@ -201,7 +208,7 @@ def _check_deletion(job: _RayJob) -> Violations:
         yield Violation(At(job.spec, "deletionStrategy", is_key=True), message)
 
 
-def _check_policy(job: _RayJob, policy: str, holder: Mapping[str, Node]) -> Violations:
+def _check_policy(job: _RayJob, policy: str, holder: Mapping[str, Plain]) -> Violations:
     if job.selector and policy in ("DeleteCluster", "DeleteWorkers"):
         message = Sentence("`{}` is not supported with `clusterSelector`; use `DeleteSelf` or `DeleteNone`", policy)
         yield Violation(At(holder, "policy"), message)
@@ -210,8 +217,8 @@ def _check_policy(job: _RayJob, policy: str, holder: Mapping[str, Node]) -> Viol
         yield Violation(At(holder, "policy"), message)
 
 
-def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Node]]) -> Violations:
-    times: dict[str, dict[str, Mapping[str, Node]]] = {}
+def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Plain]]) -> Violations:
+    times: dict[str, dict[str, Mapping[str, Plain]]] = {}
     for rule in rules:
         condition, policy = as_mapping(rule.get("condition")), as_text(rule.get("policy"))
         field = next((name for name in ("jobStatus", "jobDeploymentStatus") if is_set(condition.get(name))), "")
@@ -249,7 +256,7 @@ def _check_dashboard(job: _RayJob) -> Violations:
 
 def _check_entrypoint_gpus(job: _RayJob) -> Violations:
     """Check that a node of the cluster has the GPUs that the command reserves."""
-    wanted = value_of(job.spec.get("entrypointNumGpus"))
+    wanted = job.spec.get("entrypointNumGpus")
     cluster = as_mapping(job.spec.get("rayClusterSpec"))
     groups = [as_mapping(cluster.get("headGroupSpec")), *iter_mappings(cluster.get("workerGroupSpecs"))]
     pods = [Pod(as_mapping(group.get("template")), job.manifest) for group in groups]
@@ -277,7 +284,7 @@ def _check_submitter(job: _RayJob) -> Violations:
 
 
 def _list_job_checks(*path: str) -> tuple[Check, ...]:
-    def read(spec: Mapping[str, Node], manifest: Manifest) -> _RayJob:
+    def read(spec: Mapping[str, Plain], manifest: Manifest) -> _RayJob:
         return _RayJob(spec, manifest, find_at(manifest.object, *path, is_key=True))
 
     gate = Check(GATE_OFF, check_gate("RayJobDeletionPolicy", *path, "deletionStrategy"), "1.5", "1.6")
@@ -327,7 +334,7 @@ def _check_incremental_upgrade(manifest: Manifest) -> Violations:
     strategy = as_mapping(manifest.spec.get("upgradeStrategy"))
     if as_text(strategy.get("type")) != _INCREMENTAL:
         return
-    if value_of(get_path(manifest.spec, "rayClusterConfig", "enableInTreeAutoscaling")) is not True:
+    if get_path(manifest.spec, "rayClusterConfig", "enableInTreeAutoscaling") is not True:
         message = Sentence("`{}` requires `enableInTreeAutoscaling: true` in `rayClusterConfig`; set it", _INCREMENTAL)
         yield Violation(At(strategy, "type"), message)
     if not is_set(strategy.get("clusterUpgradeOptions")):
@@ -339,7 +346,7 @@ def _check_incremental_upgrade(manifest: Manifest) -> Violations:
     yield from out_of_bounds(options, "stepSizePercent", 0, 100)
     yield from out_of_bounds(options, "intervalSeconds", 1)
     for name in ("stepSizePercent", "intervalSeconds", "gatewayClassName"):
-        if not is_set(options.get(name)) or value_of(options[name]) == "":
+        if not is_set(options.get(name)) or options[name] == "":
             key = find_at(options, name, is_key=True) or At(strategy, "clusterUpgradeOptions", is_key=True)
             yield Violation(key, Sentence("`{}` requires `{}`; set it", _INCREMENTAL, name))
     if step is not None and surge is not None and 100 >= step > surge:

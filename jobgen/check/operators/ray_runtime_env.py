@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.origins import Origins
+from jobgen.model.place import At
 from jobgen.model.suggest import find_closest
 from jobgen.yamlio.read.scalars import to_text
 
-Fault = tuple[Node, str, bool]
+Fault = tuple[Plain, str, bool]
 """The node at fault, the message, and whether Ray certainly refuses it."""
 
 
@@ -48,30 +50,34 @@ def _names_packages(text: str) -> bool:
     return bool(text.strip()) and "/" not in text and not text.endswith((".txt", ".in", ".lock", ".toml"))
 
 
-def find_faults(data: Mapping[str, Node]) -> Iterator[Fault]:
-    """Yield what is wrong with a runtime environment. A null is as good as no field."""
+def find_faults(data: Mapping[str, Plain], origins: Origins) -> Iterator[Fault]:
+    """Yield what is wrong with a runtime environment, with its places. A null is as good as no field."""
     for key, node in data.items():
-        wanted, value = _TYPES.get(key), untraced(node)
+        wanted, value = _TYPES.get(key), node
         if wanted is not None and value is not None and not wanted.accepts(value):
             message = f"Ray refuses `{key}` in a runtime environment if it is not {wanted.name}"
-            yield node, f"{message}; write one such as `{wanted.example}`", True
+            yield At(data, key), f"{message}; write one such as `{wanted.example}`", True
         elif key in ("pip", "uv") and isinstance(value, str) and _names_packages(value):
             message = f"Ray reads the text of `{key}` as the path of a file with requirements"
-            yield node, f"{message}; write a list: `{key}: [{', '.join(value.replace(',', ' ').split())}]`", False
+            yield (
+                At(data, key),
+                f"{message}; write a list: `{key}: [{', '.join(value.replace(',', ' ').split())}]`",
+                False,
+            )
         elif wanted is None and key not in _OTHERS and (close := find_closest(key, [*_TYPES, *_OTHERS], 0.8)):
-            yield node, f"`{key}` is not a field of a runtime environment; did you mean `{close}`?", False
+            yield At(data, key), f"`{key}` is not a field of a runtime environment; did you mean `{close}`?", False
     variables = data.get("env_vars")
     for name, node in variables.items() if isinstance(variables, dict) else ():
-        if not isinstance(value_of(node), str):
-            value = value_of(node)
-            is_shown = value is not None and not isinstance(value, (dict, list))
-            text = (getattr(node, "written", "") or to_text(value)) if is_shown else ""
+        if not isinstance(node, str):
+            place = At(variables, name)
+            is_shown = node is not None and not isinstance(node, (dict, list))
+            text = (getattr(origins.follow(place), "written", "") or to_text(node)) if is_shown else ""
             shown = f"`{name}: {text}`" if text else f"`{name}`"
             message = (
                 f"Ray refuses {shown} in `env_vars`, because the value is not text (`must be of type Dict[str, str]`)"
             )
-            yield node, f'{message}; write `{name}: "{text or "…"}"`', True
-    chosen = [name for name in _INSTALLERS if untraced(data.get(name))]
+            yield place, f'{message}; write `{name}: "{text or "…"}"`', True
+    chosen = [name for name in _INSTALLERS if data.get(name)]
     if len(chosen) > 1:
         message = f"Ray refuses `{chosen[0]}` and `{chosen[1]}` in one runtime environment"
-        yield data[chosen[1]], f"{message}; remove one of them", True
+        yield At(data, chosen[1]), f"{message}; remove one of them", True

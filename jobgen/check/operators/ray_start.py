@@ -6,7 +6,7 @@ Source: python/ray/scripts/scripts.py of Ray 1.0 to 2.52.
 from collections.abc import Iterator, Mapping
 
 from jobgen.check.rules import ERROR, WARNING, Violation
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.meant import find_meant, is_same_name
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
@@ -27,7 +27,7 @@ _OPTIONS = frozenset(
 )
 
 
-def check_start_options(params: Mapping[str, Node]) -> Iterator[Violation]:
+def check_start_options(params: Mapping[str, Plain]) -> Iterator[Violation]:
     """Yield the parameters that a slip has made of an option. Other names can be options of a newer Ray."""
     for key in params if not params.keys() <= _OPTIONS else ():
         name = str(key)

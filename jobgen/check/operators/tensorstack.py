@@ -19,7 +19,7 @@ from jobgen.check.operators.checks import (
 from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import add_article
 from jobgen.model.place import At, Place, find_at
 from jobgen.model.sentence import Sentence
@@ -36,7 +36,7 @@ _OLD_FIELDS = {
 }
 
 
-def _list_replica_specs(manifest: Manifest) -> list[Mapping[str, Node]]:
+def _list_replica_specs(manifest: Manifest) -> list[Mapping[str, Plain]]:
     return list(iter_mappings(manifest.spec.get("replicaSpecs")))
 
 
@@ -98,7 +98,7 @@ def _check_deepspeed(manifest: Manifest) -> Violations:
     run = as_mapping(config.get("run"))
     given = [key for key in run if key in _RUN and is_set(run[key])]
     # In debug mode, the command is replaced.
-    is_debugged = value_of(get_path(manifest.spec, "runMode", "debug", "enabled")) is True
+    is_debugged = get_path(manifest.spec, "runMode", "debug", "enabled") is True
     if not as_text(config.get("customCommand")) and len(given) != 1 and not is_debugged:
         parent = find_at(config, "run", is_key=True) or spec_place(manifest, "config")
         place = At(run, given[1], is_key=True) if given else parent
@@ -161,7 +161,7 @@ def _check_policies(manifest: Manifest) -> Violations:
 def _check_elastic(manifest: Manifest) -> Violations:
     elastic = as_mapping(manifest.spec.get("elastic"))
     low, wanted, high = (as_integer(elastic.get(f"{name}Replicas")) for name in ("min", "expected", "max"))
-    if value_of(elastic.get("enabled")) is not True:
+    if elastic.get("enabled") is not True:
         return
     if low is not None and high is not None and low > high:
         yield Violation(

@@ -9,7 +9,7 @@ from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations
 from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_integer, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence
 
@@ -23,7 +23,7 @@ _CONTAINERS = {
 }
 
 
-def list_steps(runtime: Mapping[str, Node]) -> Iterator[tuple[Mapping[str, Node], str]]:
+def list_steps(runtime: Mapping[str, Plain]) -> Iterator[tuple[Mapping[str, Plain], str]]:
     """Yield the replicated Jobs of a runtime, each with the step that its label names."""
     for job in iter_mappings(get_path(runtime, "spec", "template", "spec", "replicatedJobs")):
         yield job, as_text(get_path(job, "template", "metadata", "labels", STEP))

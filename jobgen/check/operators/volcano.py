@@ -30,7 +30,7 @@ from jobgen.check.operators.checks import (
 from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, value_of, with_value
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Derived, Gathered, Place, find_at
 from jobgen.model.quantity import to_milli
@@ -56,7 +56,7 @@ _HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 _DIVISIBLE = ("cpu", "memory", "ephemeral-storage", "storage")
 
 
-def _check_tiers(topology: Node) -> Violations:
+def _check_tiers(topology: Plain) -> Violations:
     """Yield a violation if a network topology names its highest tier twice."""
     found = as_mapping(topology)
     if is_set(found.get("highestTierAllowed")) and as_text(found.get("highestTierName")):
@@ -108,10 +108,10 @@ def _check_patterns(manifest: Manifest) -> Violations:
 class _Task(NamedTuple):
     """A task with the defaults that the webhook sets."""
 
-    data: Mapping[str, Node]
+    data: Mapping[str, Plain]
     name: str
     replicas: int
-    pod: Mapping[str, Node]
+    pod: Mapping[str, Plain]
     """The spec of its pods."""
     place: At
     """The place of the whole task."""
@@ -205,7 +205,7 @@ def _check_policies(manifest: Manifest) -> Violations:
 
 
 def _check_policy(
-    manifest: Manifest, place: At, policy: Mapping[str, Node], seen: dict[str, At], codes: set[int]
+    manifest: Manifest, place: At, policy: Mapping[str, Plain], seen: dict[str, At], codes: set[int]
 ) -> Violations:
     """Check one policy; `seen` and `codes` are the events and exit codes of earlier ones."""
     events = dict(list_text_places(policy.get("events")))
@@ -231,7 +231,7 @@ def _check_policy(
 
 
 def _check_events(
-    manifest: Manifest, policy: Mapping[str, Node], events: Mapping[str, At], seen: Mapping[str, At]
+    manifest: Manifest, policy: Mapping[str, Plain], events: Mapping[str, At], seen: Mapping[str, At]
 ) -> Violations:
     # The schema of later versions lists all events, and those that are not for users, too.
     has_schema = is_since(manifest, OPERATOR, "1.11")
@@ -287,7 +287,7 @@ def _check_named_tasks(manifest: Manifest) -> Violations:
                 yield Violation(place, message + advice, severity=WARNING)
 
 
-def find_argument(arguments: Node, name: str) -> str:
+def find_argument(arguments: Plain, name: str) -> str:
     """Return the value of a flag, or its default, which is its name."""
     texts = [as_text(node) for node in as_list(arguments)]
     for index, text in enumerate(texts):
@@ -464,10 +464,10 @@ def _check_jobs(manifest: Manifest) -> Violations:
     name = full_name(manifest)
     if not template or len(name) > _MAX_CRON_JOB_NAME:
         return
-    job_name = with_value(name_place(manifest).node, f"{name}{_TIME}") if name else ""
+    job_name = f"{name}{_TIME}" if name else ""
     metadata = as_mapping(template.get("metadata"))
     places = {key: At(metadata, key) for key in metadata} | {"name": name_place(manifest)}
-    spec: dict[str, Node] = {key: value for key, value in template.items() if key == "spec"}
+    spec: dict[str, Plain] = {key: value for key, value in template.items() if key == "spec"}
     job = Derived(
         {
             "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -486,7 +486,7 @@ def _check_jobs(manifest: Manifest) -> Violations:
             yield violation._replace(node=place, sentence=message)
 
 
-def _list_resources(manifest: Manifest) -> dict[str, Mapping[str, Node]]:
+def _list_resources(manifest: Manifest) -> dict[str, Mapping[str, Plain]]:
     paths = {"capability": ("capability",), "deserved": ("deserved",), "guarantee": ("guarantee", "resource")}
     return {field: as_mapping(get_path(manifest.spec, *path)) for field, path in paths.items()}
 
@@ -500,12 +500,12 @@ def _check_quantities(manifest: Manifest) -> Violations:
             if milli < 0:
                 yield Violation(
                     At(resources, name),
-                    Sentence("`{}` of `{}` must not be negative, got `{}`", name, field, value_of(node)),
+                    Sentence("`{}` of `{}` must not be negative, got `{}`", name, field, node),
                 )
             elif milli % 1000 and not is_divisible:
                 yield Violation(
                     At(resources, name),
-                    Sentence("`{}` of `{}` must be a whole number, got `{}`", name, field, value_of(node)),
+                    Sentence("`{}` of `{}` must be a whole number, got `{}`", name, field, node),
                 )
 
 
@@ -514,9 +514,7 @@ def _check_amounts(manifest: Manifest) -> Violations:
     capability, deserved, guarantee = _list_resources(manifest).values()
     for name, node in guarantee.items():
         if name not in deserved:
-            message = Sentence(
-                "`guarantee` has `{}`, but `deserved` does not; set it to `{}` or more", name, value_of(node)
-            )
+            message = Sentence("`guarantee` has `{}`, but `deserved` does not; set it to `{}` or more", name, node)
             yield Violation(At(guarantee, name), message)
         else:
             yield from _compare(name, guarantee, "guarantee", deserved, "deserved")
@@ -526,11 +524,11 @@ def _check_amounts(manifest: Manifest) -> Violations:
 
 
 def _compare(
-    name: str, low: Mapping[str, Node], low_field: str, high: Mapping[str, Node], high_field: str
+    name: str, low: Mapping[str, Plain], low_field: str, high: Mapping[str, Plain], high_field: str
 ) -> Iterator[Violation]:
     less, more = to_milli(low[name]), to_milli(high[name])
     if less is not None and more is not None and less > more:
-        low_value, high_value = value_of(low[name]), value_of(high[name])
+        low_value, high_value = low[name], high[name]
         message = Sentence(
             "`{}` of `{}` is `{}`, but that of `{}` is `{}`", name, low_field, low_value, high_field, high_value
         )

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from jobgen.check.admission.fields import is_set, iter_mappings, list_text_places
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place, find_at
@@ -52,7 +52,7 @@ def parse_version(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def list_levels(labels: Mapping[str, Node]) -> Iterator[Level]:
+def list_levels(labels: Mapping[str, Plain]) -> Iterator[Level]:
     """Yield the levels that a namespace sets, `enforce` first. The admission controller's defaults are unknown.
 
     An invalid level counts as `restricted` for `enforce`, and as none for the others; an invalid version as `latest`.
@@ -118,28 +118,28 @@ class Breach(NamedTuple):
 class _Container(NamedTuple):
     """A container, what messages call it, and its security context."""
 
-    data: Mapping[str, Node]
+    data: Mapping[str, Plain]
     name: str
-    context: Mapping[str, Node]
+    context: Mapping[str, Plain]
 
 
 class _Pod(NamedTuple):
     """A pod's metadata and spec, and its containers of all three lists."""
 
-    metadata: Mapping[str, Node]
-    spec: Mapping[str, Node]
+    metadata: Mapping[str, Plain]
+    spec: Mapping[str, Plain]
     containers: list[_Container]
 
     @property
-    def annotations(self) -> Mapping[str, Node]:
+    def annotations(self) -> Mapping[str, Plain]:
         return as_mapping(self.metadata.get("annotations"))
 
     @property
-    def context(self) -> Mapping[str, Node]:
+    def context(self) -> Mapping[str, Plain]:
         return as_mapping(self.spec.get("securityContext"))
 
     @property
-    def contexts(self) -> list[tuple[str, Mapping[str, Node]]]:
+    def contexts(self) -> list[tuple[str, Mapping[str, Plain]]]:
         """The security contexts of the pod and of its containers, each with the name of its owner."""
         return [("the pod", self.context), *((container.name, container.context) for container in self.containers)]
 
@@ -158,7 +158,7 @@ class _Pod(NamedTuple):
 def _check_privileged(pod: _Pod, minor: int) -> Iterator[Breach]:
     for container in pod.containers:
         node = container.context.get("privileged")
-        if value_of(node) is True:
+        if node is True:
             yield Breach(At(container.context, "privileged"), f"{container.name} sets `privileged: true`", "remove it")
 
 
@@ -171,7 +171,7 @@ def _check_restricted_capabilities(pod: _Pod, minor: int) -> Iterator[Breach]:
     """Find containers that keep capabilities, or add others than `NET_BIND_SERVICE`."""
     for container in () if pod.is_exempt(minor) else pod.containers:
         capabilities = as_mapping(container.context.get("capabilities"))
-        if "ALL" not in map(value_of, as_list(capabilities.get("drop"))):
+        if "ALL" not in as_list(capabilities.get("drop")):
             place = capabilities or container.context or container.data
             fault = f"{container.name} does not drop all capabilities"
             yield Breach(place, fault, "set `capabilities: {drop: [ALL]}` in its `securityContext`", is_missing=True)
@@ -209,7 +209,7 @@ def _check_proc_mount(pod: _Pod, minor: int) -> Iterator[Breach]:
     """Find containers that see more of /proc than usual."""
     for container in pod.containers:
         node = container.context.get("procMount")
-        if is_set(node) and value_of(node) != "Default":
+        if is_set(node) and node != "Default":
             fault = f"{container.name} sets `procMount: {as_text(node)}`"
             yield Breach(At(container.context, "procMount"), fault, "write `Default`, or remove it")
 
@@ -218,7 +218,7 @@ def _check_host_process(pod: _Pod, minor: int) -> Iterator[Breach]:
     """Find containers that run as processes of a Windows node."""
     for owner, context in pod.contexts:
         options = as_mapping(context.get("windowsOptions"))
-        if value_of(options.get("hostProcess")) is True:
+        if options.get("hostProcess") is True:
             yield Breach(At(options, "hostProcess"), f"{owner} sets `hostProcess: true`", "remove it")
 
 
@@ -265,7 +265,7 @@ def _check_privilege_escalation(pod: _Pod, minor: int) -> Iterator[Breach]:
     """Find containers whose processes may gain more privileges than their parent has."""
     for container in () if pod.is_exempt(minor) else pod.containers:
         node = container.context.get("allowPrivilegeEscalation")
-        if value_of(node) is not False:
+        if node is not False:
             fault = f"{container.name} does not set `allowPrivilegeEscalation: false`"
             remedy = "write `false`" if is_set(node) else "set it in its `securityContext`"
             place: Place = container.context or container.data
@@ -278,7 +278,7 @@ def _check_run_as_non_root(pod: _Pod, minor: int) -> Iterator[Breach]:
     wrong = [
         Breach(At(context, "runAsNonRoot"), f"{owner} sets `runAsNonRoot: false`", "write `true`")
         for owner, context in pod.contexts
-        if value_of(context.get("runAsNonRoot")) is False
+        if context.get("runAsNonRoot") is False
     ]
     yield from wrong
     if not wrong:
@@ -295,7 +295,7 @@ def _check_run_as_user(pod: _Pod, minor: int) -> Iterator[Breach]:
 
 def _check_host_namespaces(pod: _Pod, minor: int) -> Iterator[Breach]:
     for field in ("hostNetwork", "hostPID", "hostIPC"):
-        if value_of(pod.spec.get(field)) is True:
+        if pod.spec.get(field) is True:
             yield Breach(At(pod.spec, field), f"the pod sets `{field}: true`", "remove it")
 
 
@@ -313,7 +313,7 @@ def _check_volume_types(pod: _Pod, minor: int) -> Iterator[Breach]:
             yield _describe_volume(volume, sources[0])
 
 
-def _describe_volume(volume: Mapping[str, Node], source: str) -> Breach:
+def _describe_volume(volume: Mapping[str, Plain], source: str) -> Breach:
     place = find_at(volume, source, "path") if source == "hostPath" else None
     fault = f"volume `{as_text(volume.get('name'))}` is a `{source}`"
     if place is None or not is_set(place.node):
@@ -368,7 +368,7 @@ class _Check(NamedTuple):
         return is_current and (self.level == level or (level == RESTRICTED and minor < self.replaced))
 
 
-def find_breaches(metadata: Node, spec: Node, level: str, minor: int = LATEST) -> list[Breach]:
+def find_breaches(metadata: Plain, spec: Plain, level: str, minor: int = LATEST) -> list[Breach]:
     """Return what a level of Pod Security, in a minor version, finds wrong with a pod."""
     if level == PRIVILEGED:
         return []
@@ -381,7 +381,7 @@ def find_breaches(metadata: Node, spec: Node, level: str, minor: int = LATEST) -
         for each in iter_mappings(containers)
     ]
     pod = _Pod(as_mapping(metadata), fields, containers)
-    has_user_namespace = value_of(fields.get("hostUsers")) is False
+    has_user_namespace = fields.get("hostUsers") is False
     checks = (check for check in _CHECKS if check.applies(level, minor, has_user_namespace=has_user_namespace))
     return [breach for check in checks for breach in check.find(pod, minor)]
 

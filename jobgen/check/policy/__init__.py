@@ -21,8 +21,10 @@ from jobgen.check.policy.parse import (
     parse_policy,
 )
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release, format_release
-from jobgen.model.data import Node, TracedList, untraced, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.origins import NO_ORIGINS, Origins
+from jobgen.model.place import At, Derived, DerivedList, find_at
 from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, suggest_value
 
@@ -37,12 +39,16 @@ _P = TypeVar("_P")
 
 
 def compile_policies(
-    documents: Iterable[_Document], trusted: Iterable[_Document] = (), releases: tuple[Release, ...] = ()
+    documents: Iterable[_Document],
+    trusted: Iterable[_Document] = (),
+    releases: tuple[Release, ...] = (),
+    origins: Origins = NO_ORIGINS,
 ) -> tuple[Policies, list[Problem]]:
     """Parse and check policies and their bindings; other documents are params and namespaces.
 
     Trusted documents are those that come with jobgen, which its tests check; they are compiled when first evaluated.
-    Releases are those of the clusters: an error in all of them is an error, one in the oldest is a warning.
+    Releases are those of the clusters: an error in all of them is an error, one in the oldest is a warning. What
+    mutating policies set has the locations of `origins`.
     """
     newest = max(releases, default=NEWEST_RELEASE)
     own: list[_Document] = [_drop_nulls(document) for document in documents]
@@ -61,8 +67,8 @@ def compile_policies(
         if is_mutating(document):
             mutating.append(document)
         elif not is_policy(document):
-            others.append(untraced(document))
-        elif value_of(document["kind"]) == BINDING:
+            others.append(document)
+        elif document["kind"] == BINDING:
             binding = parse_binding(document, problems, is_trusted=is_trusted)
             bindings += [(binding, document)] if binding else []
             broken += [] if binding else [document]
@@ -72,8 +78,8 @@ def compile_policies(
             )
     problems += _find_unbound(policies, bindings, broken)
     compiled = {name: document for name, (policy, document) in policies.items() if policy and document in own}
-    made = _parse_mutating(mutating, problems, newest)
-    compiled |= {str(value_of(_find_name(each))): each for each in mutating if value_of(each["kind"]) == MUTATING}
+    made = _parse_mutating(mutating, problems, newest, origins)
+    compiled |= {str(_find_name(each)): each for each in mutating if each["kind"] == MUTATING}
     if min(releases, default=newest) < newest and not any(each.rule == "invalid-policy" for each in problems):
         problems += _find_older_errors(compiled.values(), min(releases))
     used = [
@@ -93,7 +99,7 @@ def _find_older_errors(documents: Iterable[_Document], release: Release) -> Iter
 
 
 def _parse_mutating(
-    documents: Sequence[_Document], problems: list[Problem], release: Release
+    documents: Sequence[_Document], problems: list[Problem], release: Release, origins: Origins
 ) -> tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]:
     """Mutating policies in the order of their names, each with its bindings."""
     if not documents:
@@ -104,12 +110,12 @@ def _parse_mutating(
     policies: dict[str, tuple[MutatingPolicy | None, _Document]] = {}
     bindings: list[tuple[Binding, _Document]] = []
     for document in documents:
-        if value_of(document["kind"]) == MUTATING_BINDING:
+        if document["kind"] == MUTATING_BINDING:
             binding = parse_mutating_binding(document, problems)
             bindings += [(binding, document)] if binding else []
             continue
-        policy = parse_mutating_policy(document, problems, release)
-        if policy or str(value_of(_find_name(document))) not in policies:
+        policy = parse_mutating_policy(document, problems, release, origins)
+        if policy or str(_find_name(document)) not in policies:
             _add_policy(document, policy, policies, problems)
     problems += _find_unbound(policies, bindings, ())
     return tuple(
@@ -120,28 +126,31 @@ def _parse_mutating(
 
 
 def _drop_nulls(tree: Any) -> Any:
-    """The tree without null fields, which the API server ignores."""
+    """The tree without null fields, which the API server ignores; one without nulls is not copied."""
     if isinstance(tree, dict):
-        return {key: _drop_nulls(value) for key, value in tree.items() if value_of(value) is not None}
-    if type(tree) is TracedList:
-        return TracedList([_drop_nulls(value) for value in tree], tree.location, tree.layer, tree.overridden)
-    return [_drop_nulls(value) for value in tree] if isinstance(tree, list) else tree
+        kept = {key: _drop_nulls(value) for key, value in tree.items() if value is not None}
+        is_same = len(kept) == len(tree) and all(kept[key] is value for key, value in tree.items())
+        return tree if is_same else Derived(kept, tree)
+    if isinstance(tree, list):
+        items = [_drop_nulls(value) for value in tree]
+        is_same = all(item is value for item, value in zip(items, tree, strict=True))
+        return tree if is_same else DerivedList(items, tree)
+    return tree
 
 
 def _add_policy(
     document: _Document, policy: _P | None, policies: dict[str, tuple[_P | None, _Document]], problems: list[Problem]
 ) -> None:
     """Add a policy by its name, so that bindings find it even if it does not compile."""
-    node = _find_name(document)
-    name = str(value_of(node))
+    name = str(_find_name(document))
     if name in policies:
         message = Sentence("there are two policies named `{}`", name)
-        problems.append(Problem("invalid-policy", message, node, category="policy"))
+        problems.append(Problem("invalid-policy", message, find_at(document, "metadata", "name"), category="policy"))
     else:
         policies[name] = (policy, document)
 
 
-def _find_name(document: _Document) -> Node:
+def _find_name(document: _Document) -> Plain:
     metadata = document.get("metadata")
     return metadata.get("name") if isinstance(metadata, dict) else None
 
@@ -156,17 +165,17 @@ def _find_unbound(
     from jobgen.model.meant import find_meant
 
     broken_specs = (document.get("spec") for document in broken)
-    bound = {str(value_of(spec.get("policyName"))) for spec in broken_specs if isinstance(spec, dict)}
+    bound = {str(spec.get("policyName")) for spec in broken_specs if isinstance(spec, dict)}
     bound |= {binding.policy for binding, _ in bindings}
     bound |= {find_meant(name, policies) for name in bound.difference(policies)}
     for name, (policy, document) in policies.items():
         if policy and name not in bound:
             message = Sentence("no binding uses policy `{}`, so it has no effect; add a binding", name)
-            node = document["metadata"]["name"]
+            node = At(document["metadata"], "name")
             yield Problem("policy-without-binding", message, node, category="policy", severity=Severity.WARNING)
     for binding, document in bindings:
         if binding.policy not in policies:
-            node = document["spec"]["policyName"]
+            node = At(document["spec"], "policyName")
             message = Sentence(
                 "there is no policy `{}`{}", binding.policy, did_you_mean(binding.policy, list(policies))
             )

@@ -13,7 +13,7 @@ from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.check.policy.match import NAME_LABEL, Request
 from jobgen.check.policy.parse import Binding, Judgment, Policy, Validation
 from jobgen.check.schema.admitted import CREATION, UID, admit_metadata
-from jobgen.model.data import Node, Plain
+from jobgen.model.data import Plain
 from jobgen.model.limits import MAX_PARAMS, MAX_VARIABLE_SIZE
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import Place
@@ -39,7 +39,7 @@ class Cause(NamedTuple):
 class AdmissionSubject(NamedTuple):
     """An object that is to be created: as it was rendered, and as the API server sees it."""
 
-    source: Mapping[str, Node]
+    source: Mapping[str, Plain]
     object: Mapping[str, Plain]
     request: Request
 

@@ -22,7 +22,7 @@ from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.rule_runner import report_exception
 from jobgen.check.schema.admitted import Admission
 from jobgen.k8s.kinds import CLUSTER_SCOPED
-from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
+from jobgen.model.data import Plain
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import FaultKey, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -41,7 +41,7 @@ _NAMES = lazy_pattern(r"`[^`, ]*`(?:, `[^`, ]*`)+")
 class SchemaSource(NamedTuple):
     """What the cluster knows about kinds."""
 
-    find_admission: Callable[[Mapping[str, Node]], Admission]
+    find_admission: Callable[[Mapping[str, Plain]], Admission]
     """Returns the conversion of an object to what the API server makes of it before it asks policies."""
     read_schema: Callable[[str, str], dict[str, Any] | None]
 
@@ -107,13 +107,13 @@ class PolicyEvaluator:
         """True if any policy applies to pods."""
         return bool(self.match_policies("v1", "Pod"))
 
-    def find_problems(self, obj: Mapping[str, Node], schemas: SchemaSource | None = None) -> Iterator[Problem]:
+    def find_problems(self, obj: Mapping[str, Plain], schemas: SchemaSource | None = None) -> Iterator[Problem]:
         """Everything that the policies deny or warn about when an object is created, as mutating policies left it.
 
         Without schemas, objects are read as they are.
         """
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
-        key = (str(value_of(api_version)), str(value_of(kind)))
+        key = (str(api_version), str(kind))
         matched = self._by_kind.get(key)
         if matched is None:
             matched = self._by_kind[key] = self.match_policies(*key)
@@ -141,7 +141,7 @@ class PolicyEvaluator:
             for each, plan in zip(policies, plans, strict=True)
         ]
 
-    def list_expressions(self, obj: Mapping[str, Node]) -> list[tuple[Shared, ...]]:
+    def list_expressions(self, obj: Mapping[str, Plain]) -> list[tuple[Shared, ...]]:
         """The expressions that are evaluated together on an object, for each version in which it is read."""
         subject = self.make_subject(obj, None)
         policies = self.match_policies(str(obj["apiVersion"]), str(obj["kind"]))
@@ -171,13 +171,11 @@ class PolicyEvaluator:
         """The name that rules have for a kind."""
         return self.facts.plurals.get((group, kind)) or pluralize_kind(kind)
 
-    def make_subject(self, obj: Mapping[str, Node], admit: Admission | None) -> AdmissionSubject:
+    def make_subject(self, obj: Mapping[str, Plain], admit: Admission | None) -> AdmissionSubject:
         """The request to create an object."""
-        api_version, kind = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
+        api_version, kind = str(obj.get("apiVersion")), str(obj.get("kind"))
         group, _, version = api_version.rpartition("/")
-        # Without locations there is nothing to convert, and no copy is made.
-        plain: Mapping[str, Plain] = untraced(obj) if has_locations(obj) else obj  # type: ignore[assignment]
-        plain = admit(plain) if admit else plain
+        plain = admit(obj) if admit else obj
         found = plain.get("metadata")
         metadata: Mapping[str, Plain] = found if isinstance(found, dict) else {}
         namespace = "" if kind in CLUSTER_SCOPED else str(metadata.get("namespace") or "default")
@@ -191,7 +189,7 @@ class PolicyEvaluator:
             resource=self.name_resource(group, kind),
             namespace=namespace,
             # One that is generated is not in the request.
-            name=str(value_of(sent.get("name")) or "") if isinstance(sent, dict) else "",
+            name=str(sent.get("name") or "") if isinstance(sent, dict) else "",
             labels=labels if isinstance(labels, dict) else {},
             namespace_labels=self.policies.param_store.labels(namespace),
         )
@@ -247,11 +245,6 @@ class PolicyEvaluator:
 
             more["authorizer"] = make_authorizer(allows=self.facts.grants_permissions)
         return EvalContext(policy, {"object": subject.object, "oldObject": None, **more}, shared, budget)
-
-
-def has_locations(obj: Mapping[str, Node]) -> bool:
-    """Return True if the values of an object have locations."""
-    return type(obj.get("apiVersion")) is TracedScalar or type(obj.get("kind")) is TracedScalar
 
 
 def find_other_version(policy: Policy, group: str, version: str, resource: str) -> str:

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from jobgen.check.cel import Failed
 from jobgen.check.policy.eval_context import AdmissionSubject, Cause, EvalContext, Path, list_children, remove_parts
 from jobgen.check.policy.expressions import PolicyExpression
-from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, location_of, value_of
+from jobgen.model.data import Plain, TracedKey, TracedScalar, location_of
 from jobgen.model.finding import Problem
 from jobgen.model.place import At, Place, find_at, identify
 
@@ -86,12 +87,12 @@ def list_numbers(subject: AdmissionSubject, expression: PolicyExpression, causes
     return [place for place in islice(read, _MOST_NUMBERS) if identify(place) not in reported]
 
 
-def _list_read(read: Plain, source: Node) -> Iterator[At]:
+def _list_read(read: Plain, source: Plain) -> Iterator[At]:
     """Yield the places of the numbers of a tree that are in what is read of it."""
     for step, child in list_children(read):
         if (isinstance(source, dict) and step in source) or (isinstance(source, list) and int(step) < len(source)):
-            value: Node = source[step]  # type: ignore[index]
-            if type(value_of(value)) is int:
+            value: Plain = source[step]  # type: ignore[index]
+            if type(value) is int:
                 yield At(source, step)
             yield from _list_read(child, value)
 
@@ -123,7 +124,7 @@ def finish_failure(is_of_metadata: bool, is_missing: bool, problem: Problem, is_
     return problem._replace(node=node, at=name if own and found and own.file != found.file else None, related=())
 
 
-def _find_written(node: Node, part: Node, name: Node, *, is_of_metadata: bool) -> Node:
+def _find_written(node: Place, part: Place, name: Place, *, is_of_metadata: bool) -> Place:
     """Return what is reported of a part: its key, or the first value in it that is not of the kind description."""
     part = part if type(node) is str else node
     # Without a name, the metadata stands for the object.
@@ -193,14 +194,14 @@ def _get(tree: Plain, path: Path) -> Plain:
     return tree
 
 
-def name_object(source: Mapping[str, Node]) -> Place:
+def name_object(source: Mapping[str, Plain]) -> Place:
     """The place of the name of an object."""
     metadata = source.get("metadata")
     return find_at(metadata, "name") or metadata or source if isinstance(metadata, dict) else source
 
 
 def _find_cause(
-    source: Mapping[str, Node], path: Path, others: frozenset[Path] = frozenset(), value: Plain = None
+    source: Mapping[str, Plain], path: Path, others: frozenset[Path] = frozenset(), value: Plain = None
 ) -> Cause:
     """What is reported for a path: the scalar there, or the key of the mapping or list there; else the name."""
     part = find_place(source, path) if path not in ((), ("metadata",)) else None
@@ -212,7 +213,7 @@ def _find_cause(
     return Cause(place, part, path[0] == "metadata", others, value)
 
 
-def find_place(tree: Node, path: Path) -> At | None:
+def find_place(tree: Plain, path: Path) -> At | None:
     """The place of the node at a path; None if there is none."""
     found: At | None = None
     for step in path:
@@ -224,7 +225,7 @@ def find_place(tree: Node, path: Path) -> At | None:
     return found
 
 
-def _traced_nodes(tree: Node) -> Iterator[TracedKey | TracedScalar]:
+def _traced_nodes(tree: Any) -> Iterator[TracedKey | TracedScalar]:
     if isinstance(tree, dict):
         for key, value in tree.items():
             if isinstance(value, (dict, list)):

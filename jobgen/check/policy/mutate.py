@@ -25,12 +25,14 @@ from jobgen.check.schema.cel_types import OBJECT_META
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.budget import Budget, BudgetExceededError, Work
-from jobgen.model.data import Plain, location_of, untraced, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, MAX_NODES, MAX_OBJECT_LENGTH
 from jobgen.model.mutated import Change, Source
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.origins import NO_ORIGINS, Origins
+from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
 from jobgen.schema.types_of_release import Types
 from jobgen.spec.overlay import Cluster
@@ -333,7 +335,7 @@ class MutatingPolicy(NamedTuple):
 
 
 def _find_errors(document: Mapping[str, Any], release: Release = NEWEST_RELEASE) -> list[Problem]:
-    kind = str(value_of(document["kind"]))
+    kind = str(document["kind"])
     shipped = find_shipped_schema(f"{GROUP}/v1", kind, Cluster())
     found = shipped.check({**document, "apiVersion": f"{GROUP}/v1"}) if shipped else []
     found = [problem for problem in found if problem.severity is Severity.ERROR]
@@ -341,33 +343,35 @@ def _find_errors(document: Mapping[str, Any], release: Release = NEWEST_RELEASE)
 
 
 def parse_mutating_policy(
-    document: Mapping[str, Any], problems: list[Problem], release: Release = NEWEST_RELEASE
+    document: Mapping[str, Any],
+    problems: list[Problem],
+    release: Release = NEWEST_RELEASE,
+    origins: Origins = NO_ORIGINS,
 ) -> MutatingPolicy | None:
     """The policy of a document, or None with the problems that the API server would refuse it for."""
     found = _find_errors(document, release)
     problems += found
     if found:
         return None
-    spec: Any = untraced(document["spec"])
+    spec: Any = document["spec"]
     variables: dict[str, PolicyExpression | None] = {}
     for item in spec.get("variables") or ():
         variables[item["name"]] = PolicyExpression(item["expression"], variables, "any")
     conditions = [PolicyExpression(item["expression"], {}, "bool") for item in spec.get("matchConditions") or ()]
-    node = document["metadata"]["name"]
-    name = str(value_of(node))
+    name = str(document["metadata"]["name"])
     mutations: list[Mutation] = []
-    for item, source in zip(spec.get("mutations") or (), document["spec"].get("mutations") or (), strict=True):
+    for item in spec.get("mutations") or ():
         field = "jsonPatch" if item["patchType"] == _JSON_PATCH else "applyConfiguration"
         text = item[field]["expression"]
         compiled = compile_mutation(unwrap_optionals(text, variables), NAMES)
-        written = source[field]["expression"]
+        written = At(item[field], "expression")
         if not isinstance(compiled, Expression):
             message = Sentence("the policy is not evaluated: {}", compiled.message)
             problems.append(
                 Problem("policy-not-evaluated", message, written, category="policy", severity=Severity.WARNING)
             )
             return None
-        place = Source(name, location_of(written))
+        place = Source(name, origins.find_location(written))
         mutations.append(Mutation(item["patchType"], compiled, place, find_variables(text)))
     kind = spec.get("paramKind")
     policy = Policy(
@@ -381,7 +385,9 @@ def parse_mutating_policy(
         reads_all=True,
     )
     is_reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
-    return MutatingPolicy(policy, tuple(mutations), is_reinvoked, Source(name, location_of(node)))
+    return MutatingPolicy(
+        policy, tuple(mutations), is_reinvoked, Source(name, origins.find_location(At(document["metadata"], "name")))
+    )
 
 
 def parse_mutating_binding(document: Mapping[str, Any], problems: list[Problem]) -> Binding | None:

@@ -18,12 +18,11 @@ from jobgen.check.policy.evaluator import (
     SchemaSource,
     convert_subject,
     find_other_version,
-    has_locations,
 )
 from jobgen.check.policy.mutate import MutatingPolicy, apply_mutations
 from jobgen.check.policy.parse import Binding
 from jobgen.check.schema.admitted import before_creation
-from jobgen.model.data import Node, Plain, TracedScalar, value_of
+from jobgen.model.data import Plain, TracedScalar, text_of, untraced
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.mutated import Change, Mutated, Removal, carry_over, is_same
@@ -52,9 +51,9 @@ class Mutator:
         self._schemas = schemas
         self._by_kind: dict[tuple[str, str], tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]] = {}
 
-    def mutate(self, obj: Mapping[str, Node]) -> Mutated:
+    def mutate(self, obj: Mapping[str, Any]) -> Mutated:
         """Apply the policies to an object; values that they do not change keep their locations."""
-        key = (str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind"))))
+        key = (text_of(obj.get("apiVersion")), text_of(obj.get("kind")))
         if key not in self._by_kind:
             group, _, version = key[0].rpartition("/")
             resource = self._evaluator.name_resource(group, key[1])
@@ -65,9 +64,9 @@ class Mutator:
             )
         if not self._by_kind[key]:
             return Mutated(obj)
-        applied = self._apply(obj, self._by_kind[key])
+        is_traced = type(obj.get("kind")) is not str
+        applied = self._apply(untraced(obj) if is_traced else obj, self._by_kind[key])
         changes = tuple(each for each in applied if each.error or not is_same(each.before, each.after))
-        is_traced = has_locations(obj)
         removals: list[Removal] = []
         made: Any = obj
         for change in changes:
@@ -77,7 +76,7 @@ class Mutator:
         return Mutated(made, failures, changes, tuple(removals))
 
     def _apply(
-        self, obj: Mapping[str, Node], matched: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]
+        self, obj: Mapping[str, Plain], matched: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]
     ) -> Iterator[Change]:
         admit = before_creation(self._schemas.find_admission(obj))
         subject = self._evaluator.make_subject(obj, admit)

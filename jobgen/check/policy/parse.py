@@ -1,4 +1,4 @@
-"""Parses policies and bindings, with or without locations; what the API server would refuse is a problem."""
+"""Parses policies and bindings; what the API server would refuse is a problem."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from jobgen.check.policy.expressions import PolicyExpression, find_limit
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
 from jobgen.check.validation import validate_object
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Place, identify
 from jobgen.model.sentence import Sentence, Words
 from jobgen.schema.own_formats import compile_schema
 
@@ -133,22 +134,22 @@ class Binding(NamedTuple):
     params: ParamRef | None
 
 
-def is_policy(document: Mapping[str, Node]) -> bool:
+def is_policy(document: Mapping[str, Plain]) -> bool:
     """Return True if a document is a policy or a binding of any version."""
     return _is_one_of(document, (POLICY, BINDING))
 
 
-def is_mutating(document: Mapping[str, Node]) -> bool:
+def is_mutating(document: Mapping[str, Plain]) -> bool:
     """Return True if a document is a mutating policy or its binding."""
     return _is_one_of(document, (MUTATING, MUTATING_BINDING))
 
 
-def _is_one_of(document: Mapping[str, Node], kinds: tuple[str, ...]) -> bool:
-    group, _, version = str(value_of(document.get("apiVersion"))).rpartition("/")
-    return group == GROUP and version in ("v1", "v1beta1", "v1alpha1") and value_of(document.get("kind")) in kinds
+def _is_one_of(document: Mapping[str, Plain], kinds: tuple[str, ...]) -> bool:
+    group, _, version = str(document.get("apiVersion")).rpartition("/")
+    return group == GROUP and version in ("v1", "v1beta1", "v1alpha1") and document.get("kind") in kinds
 
 
-def _refuse(message: Words, node: Node, rule: str = "invalid-policy") -> Problem:
+def _refuse(message: Words, node: Place, rule: str = "invalid-policy") -> Problem:
     return Problem(rule, message, node, category="policy")
 
 
@@ -171,13 +172,13 @@ def parse_policy(
     assert isinstance(spec, dict), "the schema requires it"
     found += [] if is_trusted else find_errors(document, release)
     # What has a problem already is not checked; None if nothing is.
-    faulty = None if is_trusted else frozenset(id(problem.node) for problem in found)
+    faulty = None if is_trusted else frozenset(identify(problem.node) for problem in found)
     conditions = [
         _parse_expression(item, "expression", {}, "bool", faulty, found) for item in spec.get("matchConditions", ())
     ]
     variables: dict[str, PolicyExpression | None] = {}
     for item in spec.get("variables", ()):
-        variables[str(value_of(item["name"]))] = _parse_expression(item, "expression", variables, "any", faulty, found)
+        variables[str(item["name"])] = _parse_expression(item, "expression", variables, "any", faulty, found)
     validations = [_parse_validation(item, variables, faulty, found) for item in spec.get("validations", ())]
     annotations = [
         _parse_expression(item, "valueExpression", variables, "any", faulty, found)
@@ -186,15 +187,14 @@ def parse_policy(
     problems += found
     if found:
         return None
-    raw: Any = untraced(spec)
-    kind = raw.get("paramKind")
+    kind = spec.get("paramKind")
     return Policy(
-        name=str(value_of(document["metadata"]["name"])),
-        match=parse_match(raw["matchConstraints"]),
+        name=str(document["metadata"]["name"]),
+        match=parse_match(spec["matchConstraints"]),
         conditions=tuple(each for each in conditions if each),
         variables={name: each for name, each in variables.items() if each},
         validations=tuple(validation for validation in validations if validation),
-        ignores_errors=raw.get("failurePolicy") == "Ignore",
+        ignores_errors=spec.get("failurePolicy") == "Ignore",
         param_kind=(kind["apiVersion"], kind["kind"]) if kind else None,
         annotations=tuple(each for each in annotations if each),
     )
@@ -203,14 +203,14 @@ def parse_policy(
 def _parse_validation(
     item: dict[str, Any],
     variables: dict[str, PolicyExpression | None],
-    faulty: frozenset[int] | None,
+    faulty: frozenset[object] | None,
     found: list[Problem],
 ) -> Validation | None:
     expression = _parse_expression(item, "expression", variables, "bool", faulty, found)
     message_expression = None
-    if str(value_of(item.get("messageExpression", ""))).strip():
+    if str(item.get("messageExpression", "")).strip():
         message_expression = _parse_expression(item, "messageExpression", variables, "string", faulty, found)
-    message = str(value_of(item.get("message", ""))).strip()
+    message = str(item.get("message", "")).strip()
     return Validation(expression, message, message_expression) if expression else None
 
 
@@ -219,15 +219,15 @@ def _parse_expression(
     field: str,
     variables: dict[str, PolicyExpression | None],
     returns: str,
-    faulty: frozenset[int] | None,
+    faulty: frozenset[object] | None,
     found: list[Problem],
 ) -> PolicyExpression | None:
-    text = str(value_of(item[field]))
-    if faulty and id(item[field]) in faulty:
+    text = str(item[field])
+    if faulty and identify(At(item, field)) in faulty:
         return None
     reason = "" if faulty is None else find_limit(text, variables, returns)
     if reason:
-        problem = _refuse(Sentence("the policy is not evaluated: {}", reason), item[field], "policy-not-evaluated")
+        problem = _refuse(Sentence("the policy is not evaluated: {}", reason), At(item, field), "policy-not-evaluated")
         found.append(problem._replace(severity=Severity.WARNING))
         return None
     return PolicyExpression(text, variables, returns)
@@ -235,10 +235,7 @@ def _parse_expression(
 
 def find_errors(document: Mapping[str, Any], release: Release = NEWEST_RELEASE) -> list[Problem]:
     """What the schema accepts and the API server of a release refuses."""
-    # Imported late: most lints read no policies.
-    from jobgen.model.placed import with_nodes
-
-    problems = map(with_nodes, validate_object(document, release))
+    problems = validate_object(document, release)
     return [problem._replace(rule="invalid-policy", category="policy") for problem in problems]
 
 
@@ -248,7 +245,7 @@ def parse_binding(document: Mapping[str, Any], problems: list[Problem], *, is_tr
     problems += found
     if found:
         return None
-    actions = [value_of(action) for action in document["spec"]["validationActions"]]
+    actions = document["spec"]["validationActions"]
     # The strongest action counts.
     weaker = Severity.WARNING if "Warn" in actions else Severity.INFO
     return make_binding(document, Severity.ERROR if "Deny" in actions else weaker)
@@ -256,10 +253,10 @@ def parse_binding(document: Mapping[str, Any], problems: list[Problem], *, is_tr
 
 def make_binding(document: Mapping[str, Any], severity: Severity) -> Binding:
     """The binding of a document that its schema has accepted."""
-    spec: Any = untraced(document["spec"])
+    spec: Any = document["spec"]
     param = spec.get("paramRef") or None
     return Binding(
-        name=str(value_of(document["metadata"]["name"])),
+        name=str(document["metadata"]["name"]),
         policy=spec["policyName"],
         severity=severity,
         match=parse_match(spec.get("matchResources") or {}),
@@ -378,12 +375,7 @@ _SCHEMAS = {POLICY: _object("a policy", _POLICY), BINDING: _object("a binding", 
 _CHECKS = {name: compile_schema(name, _SCHEMAS) for name in _SCHEMAS}
 
 
-def _find_schema_errors(document: Mapping[str, Node], kind: str) -> list[Problem]:
+def _find_schema_errors(document: Mapping[str, Plain], kind: str) -> list[Problem]:
     problems: list[Problem] = []
     _CHECKS[kind](document, kind, None, problems)
-    if not problems:
-        return []
-    # Imported late: most policies are valid.
-    from jobgen.model.placed import with_nodes
-
-    return [with_nodes(problem)._replace(rule="invalid-policy", category="policy") for problem in problems]
+    return [problem._replace(rule="invalid-policy", category="policy") for problem in problems]

@@ -8,9 +8,9 @@ from typing import Any
 
 from jobgen.check.cel.admission_scope import AdmissionScope
 from jobgen.check.schema.cel_types import declare_object
-from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, identify
 from jobgen.model.sentence import Sentence
 
 MAX_TYPES = 10
@@ -43,23 +43,23 @@ def find_type_problems(
     """The warnings of the API server for a policy that it accepts, each on its expression."""
     spec = document["spec"]
     items = [item for field in ("variables", "validations") for item in spec.get(field, ())]
-    texts = [str(value_of(item.get(field, ""))) for item in items for field in ("expression", "messageExpression")]
-    found: dict[int, tuple[Node, dict[str, list[str]]]] = {}
-    for resource in _match_resources(untraced(spec), resources):
+    texts = [str(item.get(field, "")) for item in items for field in ("expression", "messageExpression")]
+    found: dict[object, tuple[At, dict[str, list[str]]]] = {}
+    for resource in _match_resources(spec, resources):
         schema = find_schema(resource.api_version, resource.kind)
         if schema is not None:
             scope = AdmissionScope(has_params="paramKind" in spec, has_variables=True)
             kind, fields = declare_object(schema, texts, "object")
             scope.declare_data({"object": kind, "oldObject": kind}, fields)
             if "paramKind" in spec:
-                param = untraced(spec["paramKind"])
+                param = spec["paramKind"]
                 known = find_schema(str(param.get("apiVersion")), str(param.get("kind")))
                 if known is not None:
                     kind, fields = declare_object(known, texts, "params")
                     scope.declare_data({"params": kind}, fields)
             for node, message in _check(spec, scope):
                 name = f"{resource.kind} of {resource.api_version}"
-                found.setdefault(id(node), (node, {}))[1].setdefault(message, []).append(name)
+                found.setdefault(identify(node), (node, {}))[1].setdefault(message, []).append(name)
     for node, messages in found.values():
         for message, kinds in messages.items():
             listed = ", ".join(kinds)
@@ -84,15 +84,15 @@ def _match_resources(spec: Any, resources: Iterable[Resource]) -> list[Resource]
     return sorted(found)
 
 
-def _check(spec: Mapping[str, Any], scope: AdmissionScope) -> Iterator[tuple[Node, str]]:
+def _check(spec: Mapping[str, Any], scope: AdmissionScope) -> Iterator[tuple[At, str]]:
     """The errors of the expressions; one in a variable is reported there, although the server says where it is read."""
     for item in spec.get("variables", ()):
-        error = scope.add_variable(str(value_of(item["name"])), str(value_of(item["expression"])))
+        error = scope.add_variable(str(item["name"]), str(item["expression"]))
         if error:
-            yield item["expression"], error
+            yield At(item, "expression"), error
     for item in spec.get("validations", ()):
         for field in ("expression", "messageExpression"):
-            text = str(value_of(item.get(field, "")))
+            text = str(item.get(field, ""))
             error = scope.find_type_error(text) if text.strip() else ""
             if error:
-                yield item[field], error
+                yield At(item, field), error

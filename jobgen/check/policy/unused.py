@@ -8,10 +8,10 @@ from typing import Any
 from jobgen.check.policy.evaluator import Policies
 from jobgen.check.policy.match import MatchResources, Requirement, ResourceRule
 from jobgen.check.policy.parse import BINDING, GROUP, POLICY, is_mutating, is_policy
-from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence, Words
 from jobgen.model.suggest import did_you_mean, find_closest
 
@@ -49,12 +49,12 @@ def find_unevaluated(documents: Iterable[_Document]) -> Iterator[Problem]:
         api_version, kind = _text(document, "apiVersion"), _text(document, "kind")
         if is_policy(document) or is_mutating(document) or (api_version, kind) in read:
             continue
-        node = document.get("kind", document)
+        node = find_at(document, "kind") or document
         if kind in (POLICY, BINDING):
             message = Sentence(
                 "`{}` has no {}, so it is not evaluated; write `apiVersion: {}`", api_version, kind, _VERSION
             )
-            yield _report(message, document.get("apiVersion", document), Severity.ERROR)
+            yield _report(message, find_at(document, "apiVersion") or document, Severity.ERROR)
         elif api_version.partition("/")[0].endswith(_ENGINES) or kind in _SIMILAR_KINDS:
             message = Sentence(
                 "`{}` of `{}` is not evaluated; rewrite it as a {}, or move it elsewhere", kind, api_version, POLICY
@@ -81,7 +81,7 @@ def find_unmatched(
         if not is_policy(document) or not isinstance(document.get("spec"), dict):
             continue
         spec = document["spec"]
-        if value_of(document["kind"]) == POLICY and name in by_name:
+        if document["kind"] == POLICY and name in by_name:
             match = by_name[name][0].match
             subject, block = f"policy `{name}`", spec.get("matchConstraints")
             if not _matches_any((match,), resources):
@@ -90,7 +90,7 @@ def find_unmatched(
             problem = _find_unknown_resource(subject, block) or _find_contradiction(subject, (match,), block)
             if problem := problem or _find_false_condition(name, match, spec.get("matchConditions")):
                 yield UnmatchedPolicy(problem, (_NOTHING,))
-        elif value_of(document["kind"]) == BINDING and _text(spec, "policyName") in by_name:
+        elif document["kind"] == BINDING and _text(spec, "policyName") in by_name:
             policy, bindings = by_name[_text(spec, "policyName")]
             both = tuple((policy.match, each.match) for each in bindings if each.name == name)
             if both and _matches_any((policy.match,), resources) and not _matches_any(both[0], resources):
@@ -106,15 +106,15 @@ def _find_unknown_resource(subject: str, block: Any) -> Problem | None:
 
     first: Problem | None = None
     for rule in block.get("resourceRules", ()) if isinstance(block, Mapping) else ():
-        groups = [str(value_of(group)) for group in rule["apiGroups"]]
-        for node in rule["resources"]:
-            name = str(value_of(node)).partition("/")[0]
+        groups = [str(group) for group in rule["apiGroups"]]
+        for index, resource in enumerate(rule["resources"]):
+            name = str(resource).partition("/")[0]
             meant = find_meant_resource(name, groups)
             if meant is None:
                 return None
             message = Sentence("{} matches no kind: no kind of its groups has the resource `{}`", subject, name)
             where = f"`{meant.resource}`" if meant.group in groups else f"`{meant.resource}` of `{meant.group}`"
-            first = first or _unmatched(Sentence("{}; did you mean {}?", message, where), node)
+            first = first or _unmatched(Sentence("{}; did you mean {}?", message, where), At(rule["resources"], index))
     return first
 
 
@@ -132,7 +132,7 @@ def _find_contradiction(subject: str, matches: Sequence[MatchResources], block: 
         every = [requirement for selector in selectors for requirement in selector]
         for key in dict.fromkeys(requirement.key for requirement in every):
             if selectors[-1] and _is_impossible([requirement for requirement in every if requirement.key == key]):
-                node = block.get(field, block) if isinstance(block, Mapping) else block
+                node = find_at(block, field) or block
                 message = Sentence(
                     "{} matches nothing: no value of the label `{}` satisfies its `{}`", subject, key, field
                 )
@@ -164,17 +164,15 @@ def _find_false_condition(name: str, match: MatchResources, conditions: Any) -> 
     if any("/" in each for rule in match.rules for each in rule.resources) or not match.rules:
         resources = {"*"}
     for condition in conditions if isinstance(conditions, list) else ():
-        node = condition.get("expression") if isinstance(condition, Mapping) else None
-        text = str(value_of(node) or "").strip()
+        text = str((condition.get("expression") if isinstance(condition, Mapping) else None) or "").strip()
         wanted, kind = _ONE_RESOURCE.match(text), _ONE_KIND.match(text)
         is_other = bool(wanted) and wanted is not None and wanted[2] not in resources
         if kind is not None:
             is_other = not any(each.startswith(kind[2].lower()[:_ALIKE]) for each in resources)
         if text in _FALSE or (is_other and "*" not in resources):
             why = "is always false" if text in _FALSE else "is false for all resources of its rules"
-            return _unmatched(
-                Sentence("policy `{}` matches nothing: the condition `{}` {}; correct it", name, text, why), node
-            )
+            message = Sentence("policy `{}` matches nothing: the condition `{}` {}; correct it", name, text, why)
+            return _unmatched(message, At(condition, "expression"))
     return None
 
 
@@ -196,13 +194,13 @@ def _explain(subject: str, block: Any, resources: Sequence[NamedResource]) -> Pr
     groups, plurals = ({resource[place] for resource in resources} for place in (0, 2))
     rules = block.get("resourceRules", ()) if isinstance(block, dict) else ()
     for field, word, known in (("apiGroups", "group", groups), ("resources", "resource", plurals)):
-        for node in (node for rule in rules for node in rule[field]):
-            name = str(value_of(node))
+        for place in (At(rule[field], index) for rule in rules for index in range(len(rule[field]))):
+            name = str(place.node)
             is_any = "*" in name if field == "resources" else name == "*"
             if name not in known and not is_any:
                 hint = did_you_mean(name, sorted(known))
                 return _unmatched(
-                    Sentence("{} matches no kind: no kind has the {} `{}`{}", subject, word, name, hint), node
+                    Sentence("{} matches no kind: no kind has the {} `{}`{}", subject, word, name, hint), place
                 )
     return _unmatched(Sentence("{} matches no kind; check its groups, versions and resources", subject), block)
 
@@ -216,4 +214,4 @@ def _report(message: Words, node: Any, severity: Severity) -> Problem:
 
 
 def _text(holder: Any, key: str) -> str:
-    return str(value_of(holder.get(key, ""))) if isinstance(holder, dict) else ""
+    return str(holder.get(key, "")) if isinstance(holder, dict) else ""

@@ -24,7 +24,7 @@ from jobgen.check.cel.values import NO_OVERLOAD
 from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.budget import Budget
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import Derived, Entry, at_item, at_scalar, at_value
@@ -68,11 +68,11 @@ def with_cel_rules(
         convert = whole if fields is None else lambda value: whole(_select_fields(value, fields))
         return convert, [(rule, known) for rule, known in found if isinstance(known, Expression)]
 
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
         before = len(problems)
         check_value(value, name, entry, problems)
         # The server evaluates rules only on values that match their schema.
-        if value_of(value) is not None and all(problem.rule == _NAME for problem in problems[before:]):
+        if value is not None and all(problem.rule == _NAME for problem in problems[before:]):
             if "x-jobgen-drops-status" in schema and isinstance(value, dict) and "status" in value:
                 value = Derived({key: child for key, child in value.items() if key != "status"}, value)
             problems.extend(_violations(*compiled(), value, entry, rules_budget))
@@ -83,7 +83,7 @@ def with_cel_rules(
 def _violations(
     convert: Conversion,
     rules: list[tuple[dict[str, Any], Expression]],
-    value: Node,
+    value: Plain,
     entry: Entry,
     budget: EvaluationBudget,
 ) -> Iterator[Problem]:
@@ -121,7 +121,7 @@ def _violations(
             yield problem
 
 
-def _select_fields(value: Node, fields: frozenset[str]) -> Node:
+def _select_fields(value: Plain, fields: frozenset[str]) -> Plain:
     """A value with only the fields that its rules read, so that less is converted."""
     if not isinstance(value, dict):
         return value
@@ -163,7 +163,7 @@ def _is_too_expensive(text: str, returns: str, schema: dict[str, Any], *, is_opt
     return isinstance(found, Expression) and estimate_cost(tree.read_root(found.serialized), known) > MAX_RULE_COST
 
 
-def _find_nodes(schema: Node) -> Iterator[dict[str, Any]]:
+def _find_nodes(schema: Plain) -> Iterator[dict[str, Any]]:
     if isinstance(schema, dict) and schema.get(_RULES):
         yield schema
     for child in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
@@ -214,7 +214,7 @@ def _to_line(rule: str) -> str:
     return " ".join(rule.split())
 
 
-def _report(rule: dict[str, Any], message: Words, value: Node, entry: Entry) -> Problem:
+def _report(rule: dict[str, Any], message: Words, value: Plain, entry: Entry) -> Problem:
     """Report a value that breaks a rule at the rule's `fieldPath`, as far as it exists."""
     is_own = True
     for name, quoted in _STEP.findall(rule.get("fieldPath") or ""):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jobgen.check.cel.values import blank_strings
 from jobgen.check.schema.formats import parse_duration
 from jobgen.model.budget import Budget
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Plain, untraced
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import is_date
@@ -20,7 +20,7 @@ from jobgen.schema.own_formats import LazyFields
 if TYPE_CHECKING:
     from jobgen.check.cel.type_checker import Scope
 
-Conversion = Callable[[Node], Any]
+Conversion = Callable[[Plain], Any]
 
 FIELD_NAMES_AS_WRITTEN = frozenset(
     "true false null in as break const continue else for function if import let loop package namespace return "
@@ -64,7 +64,7 @@ class _ConversionCompiler:
             return lambda value: [item(child) for child in value] if isinstance(value, list) else untraced(value)
         kinds = schema.get("type", [])
         if "number" in kinds:
-            return lambda value: float(found) if type(found := value_of(value)) is int else untraced(value)
+            return lambda value: float(found) if type(found := value) is int else untraced(value)
         return _FORMATS.get(schema.get("format", ""), untraced) if "string" in kinds else untraced
 
     def _ref(self, ref: str) -> Conversion:
@@ -87,22 +87,22 @@ class _ConversionCompiler:
         defaults = [each for each in known if each[1] is not None]
         budget = self.budget
 
-        def convert(value: Node) -> Node:
+        def convert(value: Plain) -> Plain:
             if not isinstance(value, dict):
                 return untraced(value)
             if budget:
                 # Defaults may contain defaults, and grow with every level.
                 budget.spend(_MAPPING_STEPS + len(properties))
-            seen: dict[str, Node] = {}
+            seen: dict[str, Plain] = {}
             for name, found in value.items():
                 # A null is the same as no field to rules.
-                if name in properties and value_of(found) is not None:
+                if name in properties and found is not None:
                     _add_field(fields[name], found, seen)
             for name, default, nullable in defaults:
-                if value_of(value.get(name)) is None and not (nullable and name in value):
+                if value.get(name) is None and not (nullable and name in value):
                     _add_field(fields[name], default, seen)
             for name, found in value.items():
-                if name not in properties and (keeps_null or value_of(found) is not None):
+                if name not in properties and (keeps_null or found is not None):
                     seen[str(name)] = convert_other(found)
             return _as_object(seen, value) if is_object else seen
 
@@ -119,7 +119,7 @@ class _Field(NamedTuple):
     names: tuple[str, ...]
 
 
-def _add_field(field: _Field | None, value: Node, seen: dict[str, Node]) -> None:
+def _add_field(field: _Field | None, value: Plain, seen: dict[str, Plain]) -> None:
     """Add the value of a known field to what rules read of a mapping."""
     assert field is not None, "it is one of the properties"
     converted = field.convert(value)
@@ -137,7 +137,7 @@ def generate_name(prefix: str) -> str:
     return f"{prefix[:58]}xxxxx"
 
 
-def _as_object(seen: dict[str, Node], value: Mapping[str, Node]) -> dict[str, Node]:
+def _as_object(seen: dict[str, Plain], value: Mapping[str, Plain]) -> dict[str, Plain]:
     """An object with the metadata that rules can read: its name."""
     metadata = untraced(value.get("metadata"))
     known = metadata if isinstance(metadata, dict) else {}
@@ -149,25 +149,22 @@ def _as_object(seen: dict[str, Node], value: Mapping[str, Node]) -> dict[str, No
     return {**seen, **head, "metadata": visible}
 
 
-def _decode_bytes(value: Node) -> Any:
+def _decode_bytes(value: Plain) -> Any:
     import base64
 
-    found = value_of(value)
     try:
-        return base64.b64decode(found, validate=True) if type(found) is str else found
+        return base64.b64decode(value, validate=True) if type(value) is str else value
     except ValueError:
-        return found
+        return value
 
 
-def _normalize_time(value: Node) -> Any:
+def _normalize_time(value: Plain) -> Any:
     """A time as text that the engine reads; rules convert it to a time."""
-    found = value_of(value)
-    return f"{found}T00:00:00Z" if type(found) is str and is_date(found) else untraced(value)
+    return f"{value}T00:00:00Z" if type(value) is str and is_date(value) else untraced(value)
 
 
-def _normalize_duration(value: Node) -> Any:
-    found = value_of(value)
-    nanoseconds = parse_duration(found) if type(found) is str else None
+def _normalize_duration(value: Plain) -> Any:
+    nanoseconds = parse_duration(value) if type(value) is str else None
     if nanoseconds is None:
         return untraced(value)
     sign, rest = "-" if nanoseconds < 0 else "", abs(nanoseconds)

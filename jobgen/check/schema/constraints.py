@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
-from jobgen.model.data import Node, is_null, untraced, value_of
+from jobgen.model.data import Plain, untraced
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
@@ -81,7 +81,7 @@ _BOUNDS: tuple[tuple[str, tuple[type, ...], Callable[[Any, Any], bool], str], ..
 
 def _count_set(fields: dict[str, Any]) -> int:
     """Count the fields that are not null: the API server drops null before it counts."""
-    return sum(value_of(value) is not None for value in fields.values())
+    return sum(value is not None for value in fields.values())
 
 
 class BadPatternError(Exception):
@@ -119,7 +119,7 @@ _PATTERNS = {
 """What the patterns of names say."""
 
 
-def report_value(rule: str, message: Words, value: Node, entry: Entry) -> Problem:
+def report_value(rule: str, message: Words, value: Plain, entry: Entry) -> Problem:
     """Report a value: a scalar itself, a mapping or list by its key, at which it is shown unless it is an item."""
     return Problem(rule, message, at_scalar(value, entry), category="schema", at=at_item(value, entry))
 
@@ -128,13 +128,12 @@ def _bound(bound: Any, types: tuple[type, ...], holds: Callable[[Any, Any], bool
     expected = must.format(bound).replace("at least", "more than" if strict else "at least")
     expected = expected.replace("at most", "less than" if strict else "at most")
 
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
-        found = value_of(value)
-        if not isinstance(found, types) or isinstance(found, bool):
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
+        if not isinstance(value, types) or isinstance(value, bool):
             return
         # The API server compares integers with integers.
-        limit = int(bound) if type(found) is int else bound
-        if not holds(found, limit) or (strict and found == limit):
+        limit = int(bound) if type(value) is int else bound
+        if not holds(value, limit) or (strict and value == limit):
             message = Sentence("`{}` is {}, and must be {}", name, format_value(value), expected)
             problems.append(report_value("out-of-range", message, value, entry))
 
@@ -149,11 +148,10 @@ def _compile_format(name: str, release: Release, *, is_typed: bool) -> Iterator[
     if form is None:
         return
 
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
-        found = value_of(value)
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
         # Without a type, the format stands for one.
-        is_refused = not form.is_valid(found) if type(found) is str else not (is_typed or isinstance(value, list))
-        if is_refused and found is not None:
+        is_refused = not form.is_valid(value) if type(value) is str else not (is_typed or isinstance(value, list))
+        if is_refused and value is not None:
             message = Sentence(
                 "`{}` is {}, and must be {} such as `{}`", name, format_value(value), form.noun, form.example
             )
@@ -186,9 +184,8 @@ def _match_with_re2(pattern: str) -> Callable[[str], object]:
 
 
 def _text(is_valid: Callable[[str], object], expected: str, *, is_quantity: bool) -> Check:
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
-        found = value if type(value) is str else value_of(value)
-        if type(found) is not str or is_valid(found):
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
+        if type(value) is not str or is_valid(value):
             return
         head, place = f"`{name}` is {format_value(value)}, and must", at_value(value, entry)
         if is_quantity:
@@ -208,7 +205,7 @@ def _enum(allowed: list[Any]) -> Check:
     more = f" or one of {left} more" if left > 0 else ""
     texts = frozenset(word for word in allowed if type(word) is str)
 
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
         found = value if type(value) is str else untraced(value)
         if type(found) is str and found in texts:
             return
@@ -249,10 +246,10 @@ def _is_identical(found: Any, allowed: Any) -> bool:
 def compile_alternatives(word: str, options: list[Check], defaults: Mapping[str, Any] | None = None) -> Check:
     """Check `anyOf`, `oneOf`, `allOf` or `not`, of a mapping with the defaults of its fields."""
 
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
         fitting = 0
         if defaults and isinstance(value, dict):
-            added = {key: default for key, default in defaults.items() if is_null(value.get(key))}
+            added = {key: default for key, default in defaults.items() if (value.get(key) is None)}
             value = Derived({**value, **added}, value) if added else value
         for option in options:
             # What one alternative finds may be as long as the value, so it is not kept.

@@ -19,14 +19,8 @@ from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import get_path
 from jobgen.model.budget import Budget
 from jobgen.model.data import (
-    Node,
     Plain,
-    TracedList,
-    TracedScalar,
-    is_null,
-    type_of,
     untraced,
-    value_of,
 )
 from jobgen.model.finding import Cause, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS
@@ -91,7 +85,7 @@ _TYPE_KEYWORDS = frozenset(("type", "x-kubernetes-int-or-string", "default", "nu
 
 def compile_structural(
     schema: dict[str, Any], budget: Budget | None = None, release: Release = NEWEST_RELEASE
-) -> Callable[[Mapping[str, Node]], list[Problem]]:
+) -> Callable[[Mapping[str, Plain]], list[Problem]]:
     """The check for a whole object; a budget limits its steps, for schemas that are not trusted.
 
     The release of Kubernetes determines which formats are enforced.
@@ -101,7 +95,7 @@ def compile_structural(
     compiler = _Compiler(schema, budget, release)
     check_value = compiler.check(schema)
 
-    def check(value: Mapping[str, Node]) -> list[Problem]:
+    def check(value: Mapping[str, Plain]) -> list[Problem]:
         problems: list[Problem] = []
         compiler.rules_budget.reset()
         check_value(value, schema.get("title", ""), None, problems)
@@ -210,7 +204,7 @@ class _Compiler:
             simple = None
         return simple, self.check(schema)
 
-    def _fits(self, schema: dict[str, Any], value: Node) -> bool:
+    def _fits(self, schema: dict[str, Any], value: Plain) -> bool:
         """Return True if a field takes a value of this type."""
         simple, check_value = self._field(schema)
         found: list[Problem] = []
@@ -222,7 +216,7 @@ class _Compiler:
         """A field that the API server drops before it validates: only the names of fields in it must be known."""
         check_value = self.check(schema)
 
-        def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
+        def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
             found: list[Problem] = []
             check_value(value, name, entry, found)
             problems.extend(problem for problem in found if problem.rule == "unknown-field")
@@ -260,7 +254,7 @@ class _Compiler:
         nullable_items = "null" in described.get("type", ()) or described.get("nullable", False)
         return _list(items, unique, nullable=nullable, nullable_items=nullable_items)
 
-    def with_locations(self, problems: Sequence[Problem], obj: Mapping[str, Node]) -> list[Problem]:
+    def with_locations(self, problems: Sequence[Problem], obj: Mapping[str, Plain]) -> list[Problem]:
         """The problems of an object, with the paths where misplaced fields belong."""
         if any(problem.rule == "unknown-field" for problem in problems):
             # Imported late: most objects are valid.
@@ -270,7 +264,7 @@ class _Compiler:
             problems = join_below_metadata(problems, obj, properties, types)
         return [self.with_location(problem, obj) for problem in problems]
 
-    def with_location(self, problem: Problem, obj: Node) -> Problem:
+    def with_location(self, problem: Problem, obj: Plain) -> Problem:
         """The problem of a misplaced field with the path where it belongs, and a fix that moves it there."""
         place = problem.node
         if (
@@ -315,7 +309,7 @@ class _Compiler:
         return problem._replace(sentence=message, fix_steps=fix_steps, safe=safe, meant="", cause="misplaced")
 
     def _hint(
-        self, others: Mapping[str, str], properties: dict[str, Any], field: str, holder: Mapping[str, Node]
+        self, others: Mapping[str, str], properties: dict[str, Any], field: str, holder: Mapping[str, Plain]
     ) -> _Hint:
         """A similar field of the same mapping; or the first path that has a field of that name, for the fingerprint.
 
@@ -365,30 +359,27 @@ def _mapping(
     fields: LazyFields[Field],
     required: tuple[str, ...],
     keeps_null: frozenset[str],
-    hint: Callable[[str, Mapping[str, Node]], _Hint],
+    hint: Callable[[str, Mapping[str, Plain]], _Hint],
     *,
     nullable: bool,
 ) -> Check:
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
         if type(value) is not dict and not isinstance(value, dict):
-            if not (nullable and value_of(value) is None):
+            if not (nullable and value is None):
                 problems.append(_report_wrong_type(value, name, entry, "a mapping", check))
             return
         for key, child in value.items():
             field = fields[key]
             if field is None:
                 _report_unknown_field(key, value, name, fields, hint, problems)
-            elif type(child) is not field[0] and not (
-                child is None or (type(child) is TracedScalar and is_null(child))
-            ):
+            elif type(child) is not field[0] and child is not None:
                 # The server drops a null before it validates, or keeps it where it is allowed.
                 field[1](child, key, (value, key, entry), problems)
         if problems and len(value) == 1 and problems[-1].cause == "unnamed item":
             return
         for key in required:
             found = value[key] if key in value else None  # noqa: SIM401 -- for each mapping of each object
-            is_missing = found is None or (type(found) is TracedScalar and is_null(found))
-            if is_missing and not (key in keeps_null and key in value):
+            if found is None and not (key in keeps_null and key in value):
                 message = Sentence("`{}` needs `{}`", name, key)
                 at = At(value, key) if key in value else value or at_value(value, entry)
                 is_container = key == "name" and name.startswith(_CONTAINERS)
@@ -401,15 +392,15 @@ def _mapping(
 
 def _report_unknown_field(
     key: str,
-    holder: Mapping[str, Node],
+    holder: Mapping[str, Plain],
     name: str,
     fields: LazyFields[Field],
-    hint: Callable[[str, Mapping[str, Node]], _Hint],
+    hint: Callable[[str, Mapping[str, Plain]], _Hint],
     problems: list[Problem],
 ) -> None:
     if len(problems) < MAX_FINDINGS:
         known, place = list(fields.known), At(holder, key, is_key=True)
-        if ":" in key and is_null(holder[key]):
+        if ":" in key and holder[key] is None:
             # Imported late: few keys have a colon.
             from jobgen.schema.right_forms import split_entry
 
@@ -446,7 +437,7 @@ def _report_unknown_field(
         problems.append(problem._replace(evidence=evidence, cause=cause, meant=meant, shown=f"`{key}`"))
 
 
-def _takes(fields: LazyFields[Field], value: Node, name: str) -> bool:
+def _takes(fields: LazyFields[Field], value: Plain, name: str) -> bool:
     """Return True if a field takes a value of this type; what the value contains may have other problems."""
     field, found = fields[name], list[Problem]()
     if field is not None and type(value) is not field[0]:
@@ -459,19 +450,18 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
     simple, check_value = items
     key = next(iter(unique)) if unique is not None and len(unique) == 1 else None
 
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
         if type(value) is not list and not isinstance(value, list):
-            if not (nullable and value_of(value) is None):
+            if not (nullable and value is None):
                 problems.append(_report_wrong_type(value, name, entry, "a list", check))
             return
         for index, item in enumerate(value):
             if problems and len(problems) > MAX_FINDINGS:
                 return
-            is_null_item = item is None or (type(item) is TracedScalar and is_null(item))
-            if type(item) is simple or (nullable_items and is_null_item):
+            if type(item) is simple or (nullable_items and item is None):
                 continue
             inner = f"{name}[{index}]"
-            if is_null_item:
+            if item is None:
                 problems.append(_report_wrong_type(item, inner, (value, index, entry), "a value, not null", check))
                 continue
             check_value(item, inner, (value, index, entry), problems)
@@ -481,7 +471,7 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
     return check
 
 
-def _may_have_duplicates(items: Sequence[Node], key: str | None) -> bool:
+def _may_have_duplicates(items: Sequence[Plain], key: str | None) -> bool:
     """False if all items have a string as their key, without locations, and each another one, as most lists do."""
     if len(items) < 2 or key is None:
         return len(items) > 1
@@ -493,16 +483,16 @@ def _scalar(kinds: list[str], form: str) -> Check:
     types = frozenset(kind for name in kinds for kind in TYPES[name])
     if form and "string" in kinds:
         # The API server does not check the type of a list where a schema has a format.
-        types |= {list, TracedList}
+        types |= {list}
     expected = list_alternatives(TYPE_NAMES[name] for name in kinds if name != "null")
     numbers = _RANGES.get(form)
 
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
-        sort = type(value) if type(value) is not TracedScalar else type_of(value)
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
+        sort = type(value)
         if sort not in types:
             problems.append(_report_wrong_type(value, name, entry, expected, check))
-        elif numbers is not None and sort is int and value_of(value) not in numbers:
-            message = Sentence("`{}` is `{}`, which does not fit into {} bits", name, value_of(value), form[3:])
+        elif numbers is not None and sort is int and value not in numbers:
+            message = Sentence("`{}` is `{}`, which does not fit into {} bits", name, value, form[3:])
             problems.append(report_value("out-of-range", message, value, entry))
 
     return check
@@ -511,7 +501,7 @@ def _scalar(kinds: list[str], form: str) -> Check:
 def _choose(kind: type, check_kind: Check, check_others: Check) -> Check:
     """A check of mappings or of lists, and one of all other values."""
 
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
         (check_kind if isinstance(value, kind) else check_others)(value, name, entry, problems)
 
     return check
@@ -521,26 +511,25 @@ _CHARACTERS_PER_STEP = 1000
 
 
 def _with_budget(check_value: Check, budget: Budget, weight: int) -> Check:
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
-        text = value_of(value)
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
         # A pattern reads all of a text.
-        budget.spend(weight + (len(text) // _CHARACTERS_PER_STEP if isinstance(text, str) else 0))
+        budget.spend(weight + (len(value) // _CHARACTERS_PER_STEP if isinstance(value, str) else 0))
         check_value(value, name, entry, problems)
 
     return check
 
 
 def _unless_null(check_value: Check) -> Check:
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
-        if value is not None and not (type(value) is TracedScalar and is_null(value)):
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
+        if value is not None:
             check_value(value, name, entry, problems)
 
     return check
 
 
-def _report_wrong_type(value: Node, name: str, entry: Entry, expected: str, check_value: Check) -> Problem:
+def _report_wrong_type(value: Plain, name: str, entry: Entry, expected: str, check_value: Check) -> Problem:
     fix_steps, safe = suggest_type(at_value(value, entry), expected)
-    is_scalar = isinstance(value_of(value), (bool, int, float)) and not isinstance(value, (dict, list))
+    is_scalar = isinstance(value, (bool, int, float)) and not isinstance(value, (dict, list))
     hint = "; quote it" if expected == "a string" and is_scalar else describe_unquoting(value, fix_steps)
     is_nested = expected == "a string" and isinstance(value, (dict, list))
     # A form that is tried has no name.
@@ -564,7 +553,7 @@ def _report_wrong_type(value: Node, name: str, entry: Entry, expected: str, chec
         hint = f"; write the labels without `{name}:` above them"
     shown = format_value(value)
     message = Sentence("`{}` is {}, and must be {}{}", name, shown, expected, hint)
-    text = value_of(value)
+    text = value
     lines = text.count("\n") if isinstance(text, str) else 0
     if lines >= 2 and expected in (TYPE_NAMES["object"], TYPE_NAMES["array"]) and name not in ("args", "command"):
         message = Sentence(
@@ -575,15 +564,15 @@ def _report_wrong_type(value: Node, name: str, entry: Entry, expected: str, chec
     return problem._replace(fix_steps=fix_steps, safe=safe, expected=expected, about=name, shown=shown, cause=cause)
 
 
-def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:
+def _find_duplicate_items(items: Sequence[Plain], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:
     """Items of a list that have the same keys, so that Kubernetes cannot distinguish them; keys have defaults."""
     seen: dict[tuple[Any, ...], int] = {}
     for index, item in enumerate(items):
         if isinstance(item, dict):
             given = ((item.get(key), default) for key, default in keys.items())
-            identity = tuple(default if is_null(found) else value_of(found) for found, default in given)
+            identity = tuple(default if (found is None) else found for found, default in given)
         else:
-            identity = (value_of(item),)
+            identity = (item,)
         if any(isinstance(part, (dict, list)) for part in identity):
             continue
         if identity in seen:
@@ -597,7 +586,7 @@ def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: 
         seen.setdefault(identity, index)
 
 
-def _find_named(items: Sequence[Node], index: int, keys: Mapping[str, Any]) -> Place:
+def _find_named(items: Sequence[Plain], index: int, keys: Mapping[str, Any]) -> Place:
     """Return the place of the value that identifies an item: that of its first key, or the item itself."""
     item, key = items[index], next(iter(keys), "")
     if isinstance(item, dict) and key in item:
@@ -612,11 +601,11 @@ _METADATA = MetadataFormat(PATH_SEGMENT_NAME)
 def _with_embedded_object(check_value: Check) -> Check:
     """A check that also validates the version, the kind and the metadata of an embedded object."""
 
-    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
+    def check(value: Plain, name: str, entry: Entry, problems: list[Problem]) -> None:
         check_value(value, name, entry, problems)
         if isinstance(value, dict):
             problems.extend(validate_object_metadata(value.get("metadata"), _METADATA))
-            version, kind = value_of(value.get("apiVersion")), value_of(value.get("kind"))
+            version, kind = value.get("apiVersion"), value.get("kind")
             if type(version) is str and (not version or version.count("/") > 1):
                 message = Sentence("`{}` is not an API version; write `v1` or `group/version`", version)
                 problems.append(Problem("invalid-value", message, At(value, "apiVersion"), category="schema"))

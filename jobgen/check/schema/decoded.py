@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jobgen.model.data import Node, TracedMapping, TracedScalar, is_null, with_value
+from jobgen.model.data import Plain
 from jobgen.model.place import Derived, DerivedList
 
 _ZEROS: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
 
-def decode_nulls(obj: Mapping[str, Node], schema: Mapping[str, Any]) -> Mapping[str, Node]:
+def decode_nulls(obj: Mapping[str, Plain], schema: Mapping[str, Any]) -> Mapping[str, Plain]:
     """Return an object with zero values in place of null items and null values of maps; a null field stays as it is.
 
     Data without null is not copied.
@@ -22,10 +22,10 @@ def decode_nulls(obj: Mapping[str, Node], schema: Mapping[str, Any]) -> Mapping[
     return decoded if isinstance(decoded, dict) else obj
 
 
-def _has_null(node: Node) -> bool:
+def _has_null(node: Plain) -> bool:
     if isinstance(node, dict):
         return any(map(_has_null, node.values()))
-    return any(map(_has_null, node)) if isinstance(node, list) else is_null(node)
+    return any(map(_has_null, node)) if isinstance(node, list) else node is None
 
 
 def _resolve(schema: Any, types: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -34,7 +34,7 @@ def _resolve(schema: Any, types: Mapping[str, Any]) -> Mapping[str, Any]:
     return schema if isinstance(schema, dict) else {}
 
 
-def _decode(node: Node, schema: Any, types: Mapping[str, Any]) -> Node:
+def _decode(node: Plain, schema: Any, types: Mapping[str, Any]) -> Plain:
     schema = _resolve(schema, types)
     if isinstance(node, dict):
         fields, others = schema.get("properties", {}), schema.get("additionalProperties")
@@ -53,14 +53,13 @@ def _decode(node: Node, schema: Any, types: Mapping[str, Any]) -> Node:
     return DerivedList(items, node)
 
 
-def _decode_item(node: Node, schema: Any, types: Mapping[str, Any]) -> Node:
-    if not is_null(node):
+def _decode_item(node: Plain, schema: Any, types: Mapping[str, Any]) -> Plain:
+    if node is not None:
         return _decode(node, schema, types)
     resolved = _resolve(schema, types)
     kind = resolved.get("type")
     if kind == "object":
-        return TracedMapping(node.location) if isinstance(node, TracedScalar) else {}
+        return {}
     if resolved.get("x-jobgen-form") == "quantity":
-        return with_value(node, "0")
-    zero = _ZEROS.get(kind[0] if isinstance(kind, list) else str(kind))
-    return node if zero is None else with_value(node, zero)
+        return "0"
+    return _ZEROS.get(kind[0] if isinstance(kind, list) else str(kind))

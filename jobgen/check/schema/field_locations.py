@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from jobgen.k8s.nodes import get_path
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import identify
 from jobgen.model.suggest import NO_FIX, SuggestedFix, suggest_move
@@ -64,7 +64,7 @@ def _resolve(node: dict[str, Any], types: dict[str, Any], place: str) -> tuple[d
     return {}, place
 
 
-def find_field_path(key: str, mapping: Mapping[str, Node], obj: Node, known: Mapping[str, list[str]]) -> str:
+def find_field_path(key: str, mapping: Mapping[str, Plain], obj: Plain, known: Mapping[str, list[str]]) -> str:
     """The path of the mapping where a misplaced field of one belongs; empty if that is not certain.
 
     In another branch of the object the field may mean something else, so it must be a mapping around the misplaced
@@ -104,16 +104,16 @@ def _join(steps: Sequence[str | int]) -> str:
     return ".".join(f"[{step}]" if isinstance(step, int) else step for step in steps).replace(".[", "[")
 
 
-def find_own_path(mapping: Mapping[str, Node], obj: Node) -> str:
+def find_own_path(mapping: Mapping[str, Plain], obj: Plain) -> str:
     """The path of a mapping."""
     return _join(_find_steps(obj, mapping) or ())
 
 
-def _find_steps(tree: Node, mapping: Mapping[str, Node]) -> tuple[str | int, ...] | None:
+def _find_steps(tree: Plain, mapping: Mapping[str, Plain]) -> tuple[str | int, ...] | None:
     """The steps to a mapping in a tree; None if it is elsewhere."""
     if isinstance(tree, dict) and identify(tree) == identify(mapping):
         return ()
-    children: Iterable[tuple[str | int, Node]] = ()
+    children: Iterable[tuple[str | int, Plain]] = ()
     if isinstance(tree, (dict, list)):
         children = tree.items() if isinstance(tree, dict) else enumerate(tree)
     for step, child in children:
@@ -123,7 +123,9 @@ def _find_steps(tree: Node, mapping: Mapping[str, Node]) -> tuple[str | int, ...
     return None
 
 
-def suggest_field_move(key: str, holder: Mapping[str, Node], obj: Node, known: Mapping[str, list[str]]) -> SuggestedFix:
+def suggest_field_move(
+    key: str, holder: Mapping[str, Plain], obj: Plain, known: Mapping[str, list[str]]
+) -> SuggestedFix:
     """Move a misplaced field to where it belongs, unless that is in a role or a list; safe if it has one path only."""
     paths = known.get(key, [])
     if _find_steps(obj, holder) is None or not paths or not _PATH.fullmatch(paths[0]):

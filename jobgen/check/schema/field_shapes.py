@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.place import At
 from jobgen.schema.right_forms import describe_missing_level
@@ -22,7 +22,7 @@ _ROLES = frozenset(("Chief", "Evaluator", "Launcher", "Master", "PS", "Worker"))
 
 
 def find_missing_level(
-    unknown: Sequence[str], holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
+    unknown: Sequence[str], holder: Mapping[str, Plain], properties: Mapping[str, Any], types: Mapping[str, Any]
 ) -> str:
     """Return the one missing field of a mapping that has all its unknown fields; empty if there is none, or more.
 
@@ -39,7 +39,7 @@ def find_missing_level(
 
 
 def join_below_metadata(
-    problems: Sequence[Problem], obj: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
+    problems: Sequence[Problem], obj: Mapping[str, Plain], properties: Mapping[str, Any], types: Mapping[str, Any]
 ) -> Sequence[Problem]:
     """Return the problems with one for all fields of `spec` that are in `metadata`, because `spec:` is missing."""
     metadata = obj.get("metadata")
@@ -60,7 +60,7 @@ def join_below_metadata(
     return [joined if each is first else each for each in problems if not any(each is other for other in others)]
 
 
-def find_longer(field: str, holder: Mapping[str, Node], properties: Mapping[str, Any]) -> str:
+def find_longer(field: str, holder: Mapping[str, Plain], properties: Mapping[str, Any]) -> str:
     """Return the one missing field whose name begins or ends with the words of another, as `claimName` of `name`."""
     word = _capitalize(field)
     found = [
@@ -85,14 +85,18 @@ def _count_words(name: str) -> int:
     return 1 + sum(map(str.isupper, name))
 
 
-def find_alike(value: Node, holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]) -> str:
+def find_alike(
+    value: Plain, holder: Mapping[str, Plain], properties: Mapping[str, Any], types: Mapping[str, Any]
+) -> str:
     """Return the one missing field that has all fields of a value; empty if there is none, or more."""
     if not isinstance(value, dict) or not _LEAST <= len(value) <= _MOST:
         return ""
     return _choose(frozenset(value), holder, properties, types)
 
 
-def find_holder(field: str, holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]) -> str:
+def find_holder(
+    field: str, holder: Mapping[str, Plain], properties: Mapping[str, Any], types: Mapping[str, Any]
+) -> str:
     """Return the one missing field below which an unknown one belongs, as `valueFrom` is for `secretKeyRef`."""
     return _choose(frozenset((field,)), holder, properties, types)
 
@@ -101,7 +105,7 @@ _POD = "template.spec"
 
 
 def _choose_pod(
-    unknown: Sequence[str], holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
+    unknown: Sequence[str], holder: Mapping[str, Plain], properties: Mapping[str, Any], types: Mapping[str, Any]
 ) -> str:
     """Return the two levels above the fields of a pod if both are missing."""
     if "template" not in properties or "template" in holder or "containers" not in unknown:
@@ -111,7 +115,7 @@ def _choose_pod(
 
 
 def _choose(
-    names: frozenset[str], holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
+    names: frozenset[str], holder: Mapping[str, Plain], properties: Mapping[str, Any], types: Mapping[str, Any]
 ) -> str:
     missing = (name for name in properties if name not in holder)
     found = [name for name in missing if names <= _list_fields(properties[name], types).keys()]

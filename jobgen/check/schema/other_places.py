@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping
 
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 
 _OF_CONTAINER = "; it belongs in `securityContext` of a container"
 _OF_COMPOSE = {
@@ -55,11 +55,11 @@ def find_level_of_amounts(unknown: Collection[str], properties: Container[str]) 
     return ("requests" if "storage" in unknown else "limits") if is_amount else ""
 
 
-def find_other_place(field: str, holder: Mapping[str, Node], properties: Container[str]) -> str:
+def find_other_place(field: str, holder: Mapping[str, Plain], properties: Container[str]) -> str:
     """Return `; …` with the place or the name of a field; empty if it is not known."""
     if field in _NAMES:
         for (name, beside), advice in _PLACES.items():
             if name == field and beside in properties:
                 return advice
-    is_label = "matchLabels" in properties and isinstance(value_of(holder[field]), str)
+    is_label = "matchLabels" in properties and isinstance(holder[field], str)
     return "; it belongs in `matchLabels`" if is_label else ""

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.place import At, Entry, Place, at_value
 
-_Words = Callable[[Node, Entry], Iterator[tuple[str, Place]]]
+_Words = Callable[[Plain, Entry], Iterator[tuple[str, Place]]]
 
 
-def explain_rule(text: str, value: Node, entry: Entry) -> list[tuple[str, Place]]:
+def explain_rule(text: str, value: Plain, entry: Entry) -> list[tuple[str, Place]]:
     """Return what breaks a rule with this text: a message and its place for each fault; empty if the text must do."""
     find = next((words for start, words in _WORDS.items() if text.startswith(start)), None)
     return list(find(value, entry)) if find else []
 
 
-def _find_name(holder: Mapping[str, Node]) -> Place:
+def _find_name(holder: Mapping[str, Plain]) -> Place:
     return At(holder, "name") if "name" in holder else None
 
 
-def _find_uncovered(group: Node, _: Entry) -> Iterator[tuple[str, Place]]:
+def _find_uncovered(group: Plain, _: Entry) -> Iterator[tuple[str, Place]]:
     """Compare the resources of each flavor with those that its group covers."""
     covered = [as_text(node) for node in as_list(as_mapping(group).get("coveredResources"))]
     for flavor in map(as_mapping, as_list(as_mapping(group).get("flavors"))):
@@ -38,22 +38,22 @@ def _find_uncovered(group: Node, _: Entry) -> Iterator[tuple[str, Place]]:
                 yield f"{message}, which `coveredResources` does not list; {advice}", _find_name(each)
 
 
-def _find_borrowing(spec: Node, _: Entry) -> Iterator[tuple[str, Place]]:
+def _find_borrowing(spec: Plain, _: Entry) -> Iterator[tuple[str, Place]]:
     """Find the limits on borrowing of a queue that has no cohort to borrow from."""
     fields = as_mapping(spec)
     for group in map(as_mapping, as_list(fields.get("resourceGroups"))):
         for flavor in map(as_mapping, as_list(group.get("flavors"))):
             for resource in map(as_mapping, as_list(flavor.get("resources"))):
                 place = At(resource, "borrowingLimit", is_key=True)
-                if value_of(resource.get("borrowingLimit")) is not None:
+                if resource.get("borrowingLimit") is not None:
                     message = f"`borrowingLimit` of `{as_text(resource.get('name'))}` needs a cohort to borrow from"
                     yield f"{message}; set the cohort of the queue, or remove the limit", place
 
 
 def _find_both(*names: str) -> _Words:
-    def find(holder: Node, _: Entry) -> Iterator[tuple[str, Place]]:
-        fields: Mapping[str, Node] = as_mapping(holder)
-        found = [key for key in fields if key in names and value_of(fields[key]) is not None]
+    def find(holder: Plain, _: Entry) -> Iterator[tuple[str, Place]]:
+        fields: Mapping[str, Plain] = as_mapping(holder)
+        found = [key for key in fields if key in names and fields[key] is not None]
         if len(found) > 1:
             listed = " and ".join(f"`{key}`" for key in found)
             yield f"{listed} cannot be set together; remove one of them", At(fields, found[-1], is_key=True)
@@ -61,7 +61,7 @@ def _find_both(*names: str) -> _Words:
     return find
 
 
-def _find_dependent(spec: Node, _: Entry) -> Iterator[tuple[str, Place]]:
+def _find_dependent(spec: Plain, _: Entry) -> Iterator[tuple[str, Place]]:
     for job in map(as_mapping, as_list(as_mapping(spec).get("replicatedJobs"))):
         if "dependsOn" in job:
             message = "`dependsOn` and `startupPolicy` cannot be used together; remove one of them"
@@ -73,18 +73,18 @@ def _choose(name: str, *choices: str) -> _Words:
     *others, last = choices
     listed = f"{', '.join(others)} or {last}"
 
-    def find(value: Node, entry: Entry) -> Iterator[tuple[str, Place]]:
-        found: list[tuple[Node, Place]]
+    def find(value: Plain, entry: Entry) -> Iterator[tuple[str, Place]]:
+        found: list[tuple[Plain, Place]]
         if isinstance(value, list):
             # A rule for all items of a list.
-            holders = [item for item in map(as_mapping, value) if f"`{value_of(item.get(name))}`" not in choices]
-            found = [(item[name], At(item, name)) for item in holders if value_of(item.get(name)) is not None]
+            holders = [item for item in map(as_mapping, value) if f"`{item.get(name)}`" not in choices]
+            found = [(item[name], At(item, name)) for item in holders if item.get(name) is not None]
         elif isinstance(value, dict):
-            found = [(value[name], At(value, name))] if value_of(value.get(name)) is not None else []
+            found = [(value[name], At(value, name))] if value.get(name) is not None else []
         else:
             found = [(value, at_value(value, entry))]
         for node, place in found:
-            yield f"`{name}` is `{value_of(node)}`, and must be {listed}", place
+            yield f"`{name}` is `{node}`, and must be {listed}", place
 
     return find
 

@@ -11,7 +11,7 @@ from typing import Any
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.crd_schema import DROPS_STATUS, FOREIGN_PATTERNS, compile_structural
 from jobgen.k8s.kinds import BUILTIN_GROUPS, NEWEST_RELEASE, format_release, is_served_by_default, parse_release
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -64,7 +64,7 @@ class ShippedSchema(NamedTuple):
     """The schema of a kind in a release with the check of objects, or why the release does not have the kind."""
 
     schema: Schema
-    check: Callable[[Mapping[str, Node]], list[Problem]]
+    check: Callable[[Mapping[str, Plain]], list[Problem]]
     missing: MissingKind | None = None
     is_documented: bool = False
     """True if the schema comes from documentation and examples, so that the kind may have more fields."""
@@ -184,11 +184,11 @@ def _doubt_newer(shipped: ShippedSchema, custom: Mapping[str, Any]) -> ShippedSc
     operator, newest = custom["operator"], custom["releases"][-1]
     added = _ADDED_VALUES.get(custom["apiVersion"].rpartition("/")[0], {})
 
-    def settle(problem: Problem, obj: Mapping[str, Node]) -> Problem:
+    def settle(problem: Problem, obj: Mapping[str, Plain]) -> Problem:
         if problem.rule == "unknown-field":
             is_at_top = type(problem.node) is At and problem.node.holder is obj
             return problem if is_at_top or _is_meant(problem, shipped.schema) else doubt(problem)
-        value = str(value_of(node_at(problem.node))) if problem.rule == "invalid-value" else ""
+        value = str(node_at(problem.node)) if problem.rule == "invalid-value" else ""
         if value not in added:
             return problem
         message = Sentence(
@@ -207,7 +207,7 @@ def _doubt_newer(shipped: ShippedSchema, custom: Mapping[str, Any]) -> ShippedSc
         )
         return problem._replace(sentence=message, severity=Severity.INFO, fix_steps=())
 
-    def check(obj: Mapping[str, Node]) -> list[Problem]:
+    def check(obj: Mapping[str, Plain]) -> list[Problem]:
         return [settle(problem, obj) for problem in shipped.check(obj)]
 
     return shipped._replace(check=check)
@@ -226,7 +226,7 @@ def _is_meant(problem: Problem, schema: Schema) -> bool:
 def _weaken(shipped: ShippedSchema) -> ShippedSchema:
     """Report warnings: the schema comes from documentation, and what the API server rejects is not known."""
 
-    def check(obj: Mapping[str, Node]) -> list[Problem]:
+    def check(obj: Mapping[str, Plain]) -> list[Problem]:
         return [problem._replace(severity=Severity.WARNING) for problem in shipped.check(obj)]
 
     return shipped._replace(check=check, is_documented=True)
@@ -362,7 +362,7 @@ def _warn_disabled(compiled: ShippedSchema, api_version: str, kind: str, release
     hint = f"use `{served}`" if served else f"turn it on with `--runtime-config={api_version}=true`"
     message = f"Kubernetes {shown} does not serve `{kind}` of `{api_version}` by default; {hint}"
 
-    def check(obj: Mapping[str, Node]) -> list[Problem]:
+    def check(obj: Mapping[str, Plain]) -> list[Problem]:
         place = At(obj, "apiVersion")
         steps = (FixStep("set", place, served),) if served else ()
         warning = Problem("old-api-version", message, place, category="schema", severity=Severity.WARNING)
@@ -392,7 +392,7 @@ def _compile(schema: Schema, kubernetes: str) -> ShippedSchema:
 def _report_missing(message: Words, field: str = "apiVersion", replacement: str = "") -> ShippedSchema:
     """Return a check that reports every object of a kind that the cluster does not have."""
 
-    def check(obj: Mapping[str, Node]) -> list[Problem]:
+    def check(obj: Mapping[str, Plain]) -> list[Problem]:
         place = At(obj, field)
         rule = "old-api-version" if field == "apiVersion" else "unknown-kind"
         fix_steps = (FixStep("set", place, replacement),) if replacement else ()

@@ -15,7 +15,7 @@ from jobgen.check.schema.build import convert_crd
 from jobgen.check.schema.shipped import ShippedSchema
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
 from jobgen.k8s.kinds import DEFINITION_KIND, KEEPS_UNKNOWN, DefinedVersion, Definition, Release
-from jobgen.model.data import Location, Node, TracedScalar
+from jobgen.model.data import Location, Plain, TracedScalar
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
@@ -23,7 +23,7 @@ from jobgen.model.place import At
 from jobgen.model.sentence import Sentence, fault_of
 from jobgen.repo.files import File
 
-SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
+SchemaCheck = Callable[[Mapping[str, Plain]], list[Problem]]
 
 _MAX_COPIES = 10
 """How many definitions that differ are compared with an object; a tree has a few."""
@@ -78,7 +78,7 @@ class TreeKind:
         largest = max(self._copies, key=lambda copy: len(copy.content))
         return File(largest.locations[0].file, largest.content) if largest.content else None
 
-    def check(self, folder: str, obj: Mapping[str, Node]) -> list[Problem]:
+    def check(self, folder: str, obj: Mapping[str, Plain]) -> list[Problem]:
         """Report what the cluster refuses of an object. If definitions differ, that nearest to its folder counts."""
         broken: list[_Copy] = []
         found = list(self._judge(folder, obj, broken))
@@ -97,7 +97,7 @@ class TreeKind:
             return next((problems for copy, problems in refusing if copy and copy.content), refusing[0][1])
         return [*accepting[0][1], *(_report_difference(obj, refusing[0], accepting[0], folder) for _ in refusing[:1])]
 
-    def _judge(self, folder: str, obj: Mapping[str, Node], broken: list[_Copy]) -> Iterator[_Verdict]:
+    def _judge(self, folder: str, obj: Mapping[str, Plain], broken: list[_Copy]) -> Iterator[_Verdict]:
         """The verdict of each copy that can be used, the nearest and largest first; the others go to `broken`."""
 
         def rank(copy: _Copy) -> tuple[int, int]:
@@ -190,7 +190,7 @@ def _refuse_version(api_version: str, definition: Definition) -> SchemaCheck:
     file = definition.location.file
     message = f"the CRD of `{definition.kind}` in `{file}` does not serve `{api_version}`{hint}"
 
-    def check(obj: Mapping[str, Node]) -> list[Problem]:
+    def check(obj: Mapping[str, Plain]) -> list[Problem]:
         place = At(obj, "apiVersion")
         steps = (FixStep("set", place, served[0]),) if len(served) == 1 else ()
         return [Problem("old-api-version", message, place, category="schema", fix_steps=steps, safe=False)]
@@ -198,7 +198,7 @@ def _refuse_version(api_version: str, definition: Definition) -> SchemaCheck:
     return check
 
 
-def _report_difference(obj: Mapping[str, Node], refusing: _Verdict, accepting: _Verdict, folder: str) -> Problem:
+def _report_difference(obj: Mapping[str, Plain], refusing: _Verdict, accepting: _Verdict, folder: str) -> Problem:
     old, problems = refusing
     new = accepting[0]
     assert old is not None

@@ -11,7 +11,7 @@ from jobgen.check.schema.constraints import BadPatternError
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.budget import Budget, BudgetExceededError, Work
-from jobgen.model.data import Node, Plain
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 
@@ -63,12 +63,12 @@ class BrokenSchemaError(Exception):
     """A schema that cannot be used; the text says why."""
 
 
-def compile_untrusted(text: bytes, release: Release = NEWEST_RELEASE) -> Callable[[Mapping[str, Node]], list[Problem]]:
+def compile_untrusted(text: bytes, release: Release = NEWEST_RELEASE) -> Callable[[Mapping[str, Plain]], list[Problem]]:
     """The check for a whole object; both may raise BrokenSchemaError."""
     budget = Budget(_STEPS, Work.SCHEMA)
     check_value = _run(lambda: compile_structural(json.loads(text), budget, release))
 
-    def check(value: Mapping[str, Node]) -> list[Problem]:
+    def check(value: Mapping[str, Plain]) -> list[Problem]:
         budget.reset()
         return _run(lambda: check_value(value))
 

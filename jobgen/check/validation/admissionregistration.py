@@ -44,7 +44,7 @@ from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.check.cel import networks
 from jobgen.check.cel.admission_scope import AdmissionScope
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
@@ -181,7 +181,7 @@ def validate_client(hook: Fields, entry: Entry, run: Validation) -> None:
         run.invalid(Sentence("`{}` has a user, a query or a fragment; {}", url, _FORM), At(config, "url"))
 
 
-def _validate_path(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_path(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     path = as_text(value)
     steps = path.removesuffix("/").removeprefix("/").split("/")
     if path not in ("", "/") and not (path.startswith("/") and all(map(is_dns_subdomain, steps))):
@@ -210,7 +210,7 @@ def validate_review_versions(field: str, owner: Fields, entry: Entry, run: Valid
         run.invalid(Sentence("`{}` is {}; add `v1`", field, shown), (owner[field], 0))
 
 
-def _validate_resource_names(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_resource_names(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     seen: set[str] = set()
     for found, item in iter_texts(value):
         if not is_path_segment(found):
@@ -231,14 +231,14 @@ def _check_match(policy: Fields, entry: Entry, run: Validation) -> None:
         run.report("missing-field", message, find_entry(match, "resourceRules", (policy, "matchConstraints")))
 
 
-def _validate_mutating_operations(match: Node, run: Validation) -> None:
+def _validate_mutating_operations(match: Plain, run: Validation) -> None:
     for rule, _ in iter_items(as_mapping(match).get("resourceRules")):
         for found, node in iter_texts(rule.get("operations")):
             if found == "DELETE":
                 run.report_unsupported("operations", node, ("*", "CONNECT", "CREATE", "UPDATE"))
 
 
-def _validate_version(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_version(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     written = as_text(value)
     group, _, version = written.rpartition("/")
     if not written:
@@ -251,7 +251,7 @@ def _validate_version(key: str, value: Node, owner: Fields, run: Validation) -> 
         run.invalid(Sentence("`{}` is not a version; {}", version, DNS_LABEL_1035), At(owner, key))
 
 
-def _validate_kind(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_kind(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     kind = as_text(value)
     if kind and not is_dns_label_1035(kind.lower()):
         run.invalid(Sentence("`{}` is not a kind; in lower case, {}", kind, DNS_LABEL_1035), At(owner, key))
@@ -314,7 +314,7 @@ def _check_expressions(policy: Fields, entry: Entry, run: Validation) -> None:
     _validate_annotations(annotations, scope, run)
 
 
-def _validate_annotations(value: Node, scope: AdmissionScope, run: Validation) -> None:
+def _validate_annotations(value: Plain, scope: AdmissionScope, run: Validation) -> None:
     seen: set[str] = set()
     for item, place in iter_items(value):
         key = as_text(item.get("key"))

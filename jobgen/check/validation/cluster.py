@@ -33,7 +33,7 @@ from jobgen.check.admission.names import (
 from jobgen.check.admission.scheduling import validate_overhead, validate_tolerations
 from jobgen.check.pod_security.checks import LABELS, LEVELS, parse_version
 from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
 
@@ -55,7 +55,7 @@ def _check_security_labels(namespace: Fields, entry: Entry, run: Validation) -> 
             )
 
 
-def _validate_equal_tolerations(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_equal_tolerations(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     seen: set[tuple[str, ...]] = set()
     for item, node in iter_items(value):
         found = tuple(as_text(item.get(field)) for field in ("key", "operator", "value", "effect"))
@@ -69,7 +69,7 @@ def _check_api_service(service: Fields, entry: Entry, run: Validation) -> None:
     validate_fixed_name(f"{version}.{group}", "version and group", run)
     if not group and version != "v1":
         run.require_fields("an APIService", service, ("group",), entry)
-    skips, has_bundle = value_of(service.get("insecureSkipTLSVerify")) is True, not is_empty(service.get("caBundle"))
+    skips, has_bundle = service.get("insecureSkipTLSVerify") is True, not is_empty(service.get("caBundle"))
     if not isinstance(service.get("service"), dict):
         for field, is_given in (("caBundle", has_bundle), ("insecureSkipTLSVerify", skips)):
             if is_given:

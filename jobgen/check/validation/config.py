@@ -16,7 +16,6 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.admission.names import CONFIG_KEY, is_config_key
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.model.data import value_of
 from jobgen.model.meant import may_mean
 from jobgen.model.place import At, Derived
 from jobgen.model.sentence import Sentence
@@ -128,13 +127,15 @@ def _read_value(key: str, data: Fields, texts: Fields) -> bytes | None:
     """Return the bytes of a key; None if they are not base64 or a list of bytes, which the schema reports."""
     if key in texts:
         return as_text(texts[key]).encode(errors="replace")
-    found = value_of(data[key])
+    found = data[key]
     try:
         if isinstance(found, list):
-            return bytes(value_of(item) or 0 for item in found)
-        text = "" if found is None else found.replace("\n", "").replace("\r", "")
+            return bytes(item or 0 for item in found)
+        if not (found is None or isinstance(found, str)):
+            return None
+        text = (found or "").replace("\n", "").replace("\r", "")
         return base64.b64decode(text.encode(), validate=True)
-    except (binascii.Error, AttributeError, TypeError, ValueError):
+    except (binascii.Error, TypeError, ValueError):
         return None
 
 

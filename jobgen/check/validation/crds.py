@@ -36,7 +36,7 @@ from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.validation.admissionregistration import validate_client, validate_review_versions
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.budget import Budget, BudgetExceededError, Work
-from jobgen.model.data import Node, Plain, type_of, untraced, value_of
+from jobgen.model.data import Plain, untraced
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
@@ -93,12 +93,12 @@ def validate_description(schema: Fields, entry: Entry, *, has_status: bool, run:
     """Validate a schema without its rules and defaults."""
     if has_status:
         for word, value in schema.items():
-            if word not in _AT_ROOT and not is_empty(value) and value_of(value) is not False:
+            if word not in _AT_ROOT and not is_empty(value) and value is not False:
                 message = Sentence(
                     "`{}` is not allowed at the root of a schema with the subresource `status`; remove it", word
                 )
                 run.report("invalid-form", message, (schema, word))
-    if value_of(schema.get("nullable")) is True:
+    if schema.get("nullable") is True:
         run.report("invalid-form", "`nullable` cannot be true at the root of a schema", At(schema, "nullable"))
     if is_set(schema.get("additionalProperties")):
         message = Sentence("`additionalProperties` cannot be set at the root of a schema; remove it")
@@ -114,7 +114,7 @@ def _validate_node(schema: Fields, place: _Place, run: Validation, *, is_root: b
     validate_list_keywords(schema, run)
     properties = as_mapping(schema.get("properties"))
     extra = schema.get("additionalProperties")
-    if properties and is_set(extra) and value_of(extra) is not True:
+    if properties and is_set(extra) and extra is not True:
         message = "`additionalProperties` and `properties` cannot be combined; remove one of them"
         run.report("invalid-form", message, (schema, "additionalProperties"))
     if isinstance(extra, dict):
@@ -122,7 +122,7 @@ def _validate_node(schema: Fields, place: _Place, run: Validation, *, is_root: b
         _validate_node(extra, inner, run)
     for name, child in properties.items():
         inner = place
-        if name in _META_FIELDS and (is_root or value_of(schema.get("x-kubernetes-embedded-resource")) is True):
+        if name in _META_FIELDS and (is_root or schema.get("x-kubernetes-embedded-resource") is True):
             inner = inner._replace(in_metadata=True, no_default=f"in `{name}` of an object" if is_root else "")
         _validate_node(as_mapping(child), inner, run)
     for word in ("allOf", "anyOf", "oneOf"):
@@ -149,9 +149,9 @@ def _validate_keywords(schema: Fields, place: _Place, run: Validation) -> None:
     if isinstance(schema.get("items"), list) and as_list(schema["items"]):
         run.report("invalid-form", "`items` must be one schema and not a list of schemas", (schema, "items"))
     for word, (value, hint) in _FORBIDDEN_VALUES.items():
-        if value_of(schema.get(word)) is value:
+        if schema.get(word) is value:
             run.invalid(Sentence("`{}` cannot be {}; {}", word, str(value).lower(), hint), At(schema, word))
-    if place.in_metadata and value_of(schema.get("x-kubernetes-embedded-resource")) is True:
+    if place.in_metadata and schema.get("x-kubernetes-embedded-resource") is True:
         message = Sentence("`x-kubernetes-embedded-resource` cannot be set in the metadata of an object; remove it")
         run.report("invalid-form", message, At(schema, "x-kubernetes-embedded-resource"))
     _validate_map_type(schema, kind, run)
@@ -161,8 +161,12 @@ def _validate_bounds(schema: Fields, run: Validation) -> None:
     """Validate the bounds of an integer with a default, which Go reads as floats."""
     bits = 32 if as_text(schema.get("format")) == "int32" else 64
     for word in ("maximum", "minimum") if as_text(schema.get("type")) == "integer" else ():
-        bound = value_of(schema.get(word))
-        if type(bound) in (int, float) and not -(2 ** (bits - 1)) <= float(bound) < 2 ** (bits - 1):
+        bound = schema.get(word)
+        if (
+            isinstance(bound, (int, float))
+            and type(bound) is not bool
+            and not -(2 ** (bits - 1)) <= float(bound) < 2 ** (bits - 1)
+        ):
             run.report(
                 "out-of-range",
                 Sentence("`{}` is `{}`, beyond the integers of {} bits", word, bound, bits),
@@ -183,7 +187,7 @@ def _validate_map_type(schema: Fields, kind: str, run: Validation) -> None:
 
 def _validate_structure(schema: Fields, entry: Entry, run: Validation, *, is_root: bool = False) -> None:
     properties, extra, items = (schema.get(word) for word in ("properties", "additionalProperties", "items"))
-    if is_set(extra) and type_of(extra) is not bool and not isinstance(extra, dict):
+    if is_set(extra) and type(extra) is not bool and not isinstance(extra, dict):
         run.report(
             "wrong-type", "`additionalProperties` must be a schema or a boolean", At(schema, "additionalProperties")
         )
@@ -271,7 +275,7 @@ def _validate_inside(schema: Fields, run: Validation) -> None:
     """Validate a schema in alternatives, which describes no types."""
     for word in _FORBIDDEN_INSIDE:
         value = schema.get(word)
-        if is_set(value) and value_of(value) is not False and not (is_empty(value) and word != "additionalProperties"):
+        if is_set(value) and value is not False and not (is_empty(value) and word != "additionalProperties"):
             message = Sentence(
                 "`{}` cannot be set in `allOf`, `anyOf`, `oneOf` or `not`; move it to the schema around", word
             )
@@ -287,7 +291,7 @@ def _validate_inside(schema: Fields, run: Validation) -> None:
 
 
 def _is_true(schema: Fields, word: str) -> bool:
-    return value_of(schema.get(word)) is True
+    return schema.get(word) is True
 
 
 def validate_list_keywords(schema: Fields, run: Validation) -> None:
@@ -311,7 +315,7 @@ def validate_list_keywords(schema: Fields, run: Validation) -> None:
         run.invalid(Sentence("`{}` requires `{}: map`", _LIST_KEYS, _LIST_TYPE), place)
     if kind == "map":
         _validate_list_keys(schema, items, run)
-    if kind in ("set", "map") and value_of(items.get("nullable")) is True:
+    if kind in ("set", "map") and items.get("nullable") is True:
         run.invalid(
             Sentence("items of a list with `{}: {}` cannot be nullable", _LIST_TYPE, kind), At(items, "nullable")
         )
@@ -351,7 +355,7 @@ def _validate_list_keys(schema: Fields, items: Fields, run: Validation) -> None:
                 run.report(
                     "missing-field", Sentence("{} must be required or have a default", subject), (properties, found)
                 )
-            if value_of(field.get("nullable")) is True:
+            if field.get("nullable") is True:
                 run.invalid(Sentence("{} cannot be nullable", subject), At(field, "nullable"))
         seen.add(found)
 
@@ -451,7 +455,7 @@ def _validate_expressions(rule: Fields, converted: Any, context: _Context, run: 
     if has_old and not context.is_correlatable:
         message = "`oldSelf` is not known inside of lists without keys and of atomic mappings; remove it from the rule"
         run.invalid(message, At(rule, "rule"))
-    elif not has_old and value_of(rule.get("optionalOldSelf")) is not None:
+    elif not has_old and rule.get("optionalOldSelf") is not None:
         message = "`optionalOldSelf` has no effect in a rule without `oldSelf`; remove it"
         run.report("invalid-form", message, (rule, "optionalOldSelf"))
 
@@ -486,7 +490,7 @@ _KIND_HINT = f"in lower case, {DNS_LABEL_1035}"
 _require_names = fields("`names`", {}, "plural", "kind")
 
 
-def _validate_group(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_group(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     group = as_text(value)
     if group and (not is_dns_subdomain(group) or "." not in group):
         run.report(
@@ -510,8 +514,8 @@ def _validate_group(key: str, value: Node, owner: Fields, run: Validation) -> No
             run.invalid(message, At(annotations, _APPROVAL))
 
 
-def _validate_preserve(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    if value_of(value) is True:
+def _validate_preserve(key: str, value: Plain, owner: Fields, run: Validation) -> None:
+    if value is True:
         run.invalid(
             Sentence("`{}` cannot be true; set `x-kubernetes-preserve-unknown-fields` in the schema", key),
             At(owner, key),
@@ -553,7 +557,7 @@ def _check_versions(crd: Fields, entry: Entry, run: Validation) -> None:
                 "duplicate-item", Sentence("there are two versions named `{}`; rename one", name), At(version, "name")
             )
         seen.add(name)
-    stored = [version for version, _ in versions if value_of(version.get("storage")) is True]
+    stored = [version for version, _ in versions if version.get("storage") is True]
     if len(stored) != 1:
         message = Sentence("`{}` versions have `storage: true`; exactly one must have it", len(stored))
         run.invalid(message, At(stored[1], "storage") if stored else find_entry(crd, "versions", entry))
@@ -594,11 +598,11 @@ def _has_status(version: Fields) -> bool:
     return is_set(as_mapping(version.get("subresources")).get("status"))
 
 
-def _validate_warning(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_warning(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     written = as_text(value)
     if not is_set(value):
         return
-    if value_of(owner.get("deprecated")) is not True:
+    if owner.get("deprecated") is not True:
         run.report(
             "invalid-form",
             Sentence("`{}` requires `deprecated: true`; set it, or remove the warning", key),

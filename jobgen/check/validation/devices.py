@@ -39,7 +39,7 @@ from jobgen.check.admission.names import (
 )
 from jobgen.k8s.devices import ADMIN_LABEL
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Plain, untraced
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
@@ -112,7 +112,7 @@ def _check_cel(cel: Fields, entry: Entry, run: Validation) -> None:
 
 def _check_parameters(opaque: Fields, entry: Entry, run: Validation) -> None:
     parameters = opaque.get("parameters")
-    if value_of(parameters) is None:
+    if parameters is None:
         run.report_missing("`opaque`", opaque, "parameters", entry)
     elif not isinstance(parameters, dict):
         run.report("wrong-type", "`parameters` must be an object", At(opaque, "parameters"))
@@ -123,7 +123,7 @@ def _check_parameters(opaque: Fields, entry: Entry, run: Validation) -> None:
             run.report("out-of-range", message, find_entry(opaque, "parameters", entry))
 
 
-def _validate_extended_resource(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_extended_resource(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     found = as_text(value)
     is_extended = "/" in found and "kubernetes.io/" not in found and not found.startswith("requests.")
     if is_set(value) and not (is_extended and is_label_key(f"requests.{found}")):
@@ -151,10 +151,10 @@ def _check_count(request: Fields, entry: Entry, run: Validation) -> None:
         run.report("out-of-range", Sentence("`count` must be at least 1, got `{}`", found), At(request, "count"))
 
 
-def _validate_admin_access(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_admin_access(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     namespace = as_text(run.metadata.get("namespace"))
     # The cluster may have a namespace that the repository does not define.
-    if value_of(value) is True and namespace in run.read_catalog().other_namespaces:
+    if value is True and namespace in run.read_catalog().other_namespaces:
         message = Sentence("`{}` requires a namespace with the label `{}: true`, but Namespace", key, ADMIN_LABEL)
         message += f" `{namespace}` does not have it; add it, or delete the field"
         run.report("invalid-resource-claim", message, At(owner, key))
@@ -165,7 +165,7 @@ def _request(*, flat: bool) -> Check:
 
     def check(request: Fields, entry: Entry, run: Validation) -> None:
         given = [field for field in _EXACT_FIELDS if is_set(request.get(field))] if flat else []
-        exactly: Node = request if given else None if flat else request.get("exactly")
+        exactly: Plain = request if given else None if flat else request.get("exactly")
         key = "firstAvailable"
         alternatives = as_list(request.get(key)) if run.release >= _PRIORITIZED_SINCE else ()
         field = "deviceClassName" if flat else "exactly"
@@ -207,7 +207,7 @@ def _check_references(devices: Fields, entry: Entry, run: Validation) -> None:
         for request in map(as_mapping, as_list(devices.get("requests")))
     }
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         seen: set[str] = set()
         for found, node in iter_texts(value):
             request, slash, alternative = found.partition("/")
@@ -241,7 +241,7 @@ def _check_resource_claim(obj: Fields, entry: Entry, run: Validation) -> None:
 
 def _check_template_metadata(metadata: Fields, entry: Entry, run: Validation) -> None:
     for field, value in metadata.items():
-        if field not in ("annotations", "labels") and value_of(value) not in (None, "", {}, 0):
+        if field not in ("annotations", "labels") and value not in (None, "", {}, 0):
             run.invalid(
                 Sentence("`{}` cannot be set in a template; Kubernetes names the claims after their pods", field),
                 (metadata, field),

@@ -39,7 +39,7 @@ from jobgen.check.admission.names import (
 )
 from jobgen.check.validation.workloads import find_unmatched, validate_match, validate_selector
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
@@ -162,13 +162,13 @@ _NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 _UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _MAX_JOB_NAME, _MAX_CRON_JOB_NAME = 63, 52
 # The value of the labels that contain the UID: no string equals it.
-_UID: Node = object()  # type: ignore[assignment]
+_UID: Plain = object()  # type: ignore[assignment]
 
 
 def _validate_job_spec(job: Fields, completions: int | None, run: Validation) -> None:
     """Validate the spec of a Job with this number of completions, by default or as written."""
     _check_job_fields(job, (run.spec, None), run)
-    mode, failed = value_of(job.get("completionMode")), job.get("maxFailedIndexes")
+    mode, failed = job.get("completionMode"), job.get("maxFailedIndexes")
     if mode == "Indexed":
         _validate_indexed(job, completions, run)
     elif mode in (None, "NonIndexed"):
@@ -223,9 +223,9 @@ def _validate_indexed(job: Fields, completions: int | None, run: Validation) -> 
         _validate_success_policy(policy, (job, "successPolicy"), completions, run)
 
 
-def _validate_manager(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_manager(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     found = as_text(value)
-    if type(value_of(value)) is str and not is_domain_prefixed_path(found):
+    if type(value) is str and not is_domain_prefixed_path(found):
         run.invalid(
             Sentence("`{}` is `{}`; write a domain and a path, such as `example.com/controller`", key, found),
             At(owner, key),
@@ -236,13 +236,12 @@ def _validate_manager(key: str, value: Node, owner: Fields, run: Validation) -> 
         )
 
 
-def _validate_replacement_policy(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    found = value_of(value)
+def _validate_replacement_policy(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     supported = ("Failed",) if is_set(owner.get("podFailurePolicy")) else _REPLACEMENT_POLICIES
-    if type(found) is not str or found in supported:
+    if type(value) is not str or value in supported:
         return
-    if found in _REPLACEMENT_POLICIES:
-        run.invalid(Sentence("`{}` is `{}`, but must be `Failed` with `podFailurePolicy`", key, found), At(owner, key))
+    if value in _REPLACEMENT_POLICIES:
+        run.invalid(Sentence("`{}` is `{}`, but must be `Failed` with `podFailurePolicy`", key, value), At(owner, key))
     else:
         run.report_unsupported(key, At(owner, key), supported)
 
@@ -251,7 +250,7 @@ def _validate_restart_policy(job: Fields, run: Validation) -> None:
     """Validate that the pods end; the validation of pods reports unknown policies."""
     template = job.get("template")
     pod_spec = as_mapping(get_path(template, "spec"))
-    found = value_of(pod_spec.get("restartPolicy"))
+    found = pod_spec.get("restartPolicy")
     if not is_set(template):
         run.report_missing("a Job", job, "template", (run.spec, None))
     elif found is None or found == "":
@@ -274,7 +273,7 @@ def _validate_length(owner: Fields, key: str, limit: int, run: Validation) -> No
         )
 
 
-def _validate_failure_policy(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_failure_policy(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     """Validate the rules for failed pods; `owner` is the spec of the Job."""
     policy = as_mapping(value)
     _validate_length(policy, "rules", _MAX_RULES, run)
@@ -297,7 +296,7 @@ def _validate_failure_policy(key: str, value: Node, owner: Fields, run: Validati
 
 def _validate_exit_codes(entry: Entry, codes: Fields, job: Fields, run: Validation) -> None:
     _check_codes(codes, entry, run)
-    container = value_of(codes.get("containerName"))
+    container = codes.get("containerName")
     pod_spec = as_mapping(get_path(job.get("template"), "spec"))
     lists = (pod_spec.get(field) for field in ("containers", "initContainers"))
     names = [as_text(one.get("name")) for containers in lists for one in iter_mappings(containers)]
@@ -345,7 +344,7 @@ def _validate_success_policy(policy: Fields, entry: Entry, completions: int, run
 
 def _count_indexes(rule: Fields, completions: int, run: Validation) -> int | None:
     """Validate a list of indexes such as `0,2-4` and return how many it has; None if that is unknown."""
-    found = value_of(rule.get("succeededIndexes"))
+    found = rule.get("succeededIndexes")
     if type(found) is not str:
         return None
     if len(found) > _MAX_TEXT:
@@ -380,7 +379,7 @@ def _check_job(job: Fields, entry: Entry, run: Validation) -> None:
     completions = as_integer(job.get("completions")) if has_counts else 1
     _validate_job_spec(job, completions, run)
     selector = job.get("selector")
-    if value_of(job.get("manualSelector")) is not True:
+    if job.get("manualSelector") is not True:
         _validate_generated_labels(run)
     elif not is_set(selector):
         run.report_missing("a Job with `manualSelector`", job, "selector", (job, None))
@@ -394,9 +393,7 @@ def _validate_generated_labels(run: Validation) -> None:
     name = as_text(run.metadata.get("name"))
     labels = as_mapping(get_path(run.spec.get("template"), "metadata", "labels"))
     generated = {**dict.fromkeys(_NAME_LABELS, name), **dict.fromkeys(_UID_LABELS, _UID)}
-    own = [
-        key for key, value in labels.items() if key in _UID_LABELS or (key in _NAME_LABELS and value_of(value) != name)
-    ]
+    own = [key for key, value in labels.items() if key in _UID_LABELS or (key in _NAME_LABELS and value != name)]
     for key in own:
         run.invalid(Sentence("the API server sets the label `{}`, to another value; delete it", key), (labels, key))
     selector = run.spec.get("selector")
@@ -406,9 +403,7 @@ def _validate_generated_labels(run: Validation) -> None:
     unmatched = find_unmatched(as_mapping(selector), {**labels, **generated})
     unmatched = unmatched or find_unmatched(as_mapping(selector), generated)
     if unmatched:
-        message = Sentence(
-            "`selector` has `{}`, but the API server generates the selector; delete it", value_of(unmatched.node)
-        )
+        message = Sentence("`selector` has `{}`, but the API server generates the selector; delete it", unmatched.node)
         run.report("invalid-selector", message, unmatched)
 
 
@@ -419,11 +414,11 @@ def _validate_job_name(completions: int | None, run: Validation) -> None:
     if not written or not is_dns_subdomain(name):
         return
     hostname = f"{name}-{max(completions or 0, 1) - 1}"
-    is_indexed = value_of(run.spec.get("completionMode")) == "Indexed" and (completions or 0) > 0
+    is_indexed = run.spec.get("completionMode") == "Indexed" and (completions or 0) > 0
     if is_indexed and not is_dns_label(hostname):
         message = Sentence("`{}`, the host name of a pod, is not valid; {}", hostname, DNS_LABEL)
         run.report("invalid-name", message, At(run.metadata, field))
-    elif len(name) > _MAX_JOB_NAME and value_of(run.spec.get("manualSelector")) is not True:
+    elif len(name) > _MAX_JOB_NAME and run.spec.get("manualSelector") is not True:
         message = Sentence(
             "the name has `{}` characters; a label of the pods contains it, so the maximum is", len(name)
         )
@@ -441,18 +436,17 @@ def _check_cron_job_name(cron_job: Fields, entry: Entry, run: Validation) -> Non
         run.report("invalid-name", message, At(run.metadata, "name" if name else "generateName"))
 
 
-def _validate_schedule(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_schedule(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     schedule = as_text(value)
     if schedule and (error := find_schedule_error(schedule)):
         run.invalid(Sentence("`{}` is `{}`{}", key, schedule, error), At(owner, key))
 
 
-def _validate_time_zone(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    found = value_of(value)
-    if type(found) is str and not is_time_zone(found):
-        meant = find_closest(found, ["UTC"])
+def _validate_time_zone(key: str, value: Plain, owner: Fields, run: Validation) -> None:
+    if type(value) is str and not is_time_zone(value):
+        meant = find_closest(value, ["UTC"])
         hint = ask_for(meant) or "; write a name from the IANA database, such as `Europe/Berlin`"
-        run.invalid(Sentence("`{}` is not a time zone{}", found, hint), At(owner, key), meant)
+        run.invalid(Sentence("`{}` is not a time zone{}", value, hint), At(owner, key), meant)
 
 
 def _check_job_template(template: Fields, entry: Entry, run: Validation) -> None:
@@ -464,7 +458,7 @@ def _check_job_template(template: Fields, entry: Entry, run: Validation) -> None
     # Only Jobs have default completions, not their templates.
     _validate_job_spec(job, as_integer(job.get("completions")), run)
     for key, value in job.items():
-        if (key == "selector" and is_set(value)) or (key == "manualSelector" and value_of(value) is True):
+        if (key == "selector" and is_set(value)) or (key == "manualSelector" and value is True):
             message = Sentence(
                 "`{}` cannot be set in `jobTemplate`: the API server generates the selector; delete it", key
             )

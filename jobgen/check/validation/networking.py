@@ -38,7 +38,7 @@ from jobgen.check.admission.names import (
 from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.check.validation.addresses import describe_cidr_fault, is_sloppy_address, parse_cidr
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
 
@@ -65,7 +65,7 @@ def _check_ingress(ingress: Fields, entry: Entry, run: Validation) -> None:
         run.report("invalid-annotation", message, At(annotations, _CLASS_ANNOTATION))
 
 
-def _validate_host(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_host(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     found = as_text(value)
     if is_sloppy_address(found):
         run.report("invalid-host-name", Sentence("`{}` is an IP address; write a DNS name", found), At(owner, key))
@@ -141,12 +141,12 @@ def _check_service(service: Fields, entry: Entry, run: Validation) -> None:
             )
     elif port_number:
         validate_port("number", port["number"], port, run)
-    elif is_empty(port.get("name")) and value_of(port.get("number")) in (None, 0):
+    elif is_empty(port.get("name")) and port.get("number") in (None, 0):
         message = Sentence("`service` requires a `port` with a `name` or a `number`; set one of them")
         run.report("missing-field", message, find_entry(service, "port", entry))
 
 
-def _validate_controller(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_controller(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     controller = as_text(value)
     size = len(controller.encode(errors="replace"))
     if size > 250:
@@ -180,7 +180,7 @@ def _check_parameters(parameters: Fields, entry: Entry, run: Validation) -> None
 
 
 def _check_policy_port(port: Fields, entry: Entry, run: Validation) -> None:
-    first, last = value_of(port.get("port")), as_integer(port.get("endPort"))
+    first, last = port.get("port"), as_integer(port.get("endPort"))
     if type(first) is int:
         validate_port("port", port["port"], port, run)
         validate_port("endPort", port.get("endPort"), port, run)

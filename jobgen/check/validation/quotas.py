@@ -32,7 +32,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
 from jobgen.check.admission.scheduling import is_container_resource, validate_quantity
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
 from jobgen.model.quantity import decode_milli, to_int64
@@ -69,11 +69,11 @@ def _check_priority_class(obj: Fields, entry: Entry, run: Validation) -> None:
         )
         run.report("invalid-name", message, At(run.metadata, field))
     elif value != expected:
-        message = Sentence("`value` of `{}` must be {}, got `{}`", name, expected, value_of(obj.get("value")))
+        message = Sentence("`value` of `{}` must be {}, got `{}`", name, expected, obj.get("value"))
         run.invalid(message, At(obj, "value") if "value" in obj else At(run.metadata, field))
-    elif value_of(obj.get("globalDefault")) is True:
+    elif obj.get("globalDefault") is True:
         run.invalid(Sentence("`globalDefault` of `{}` must be false; delete it", name), At(obj, "globalDefault"))
-    if value_of(obj.get("preemptionPolicy")) == "":
+    if obj.get("preemptionPolicy") == "":
         run.report_missing("a PriorityClass", obj, "preemptionPolicy", entry)
 
 
@@ -192,7 +192,7 @@ def _is_quota_resource(name: str) -> bool:
     return name in _QUOTA_RESOURCES or name.startswith(_HUGEPAGES)
 
 
-def validate_amount(name: str, value: Node, resources: Fields, run: Validation) -> None:
+def validate_amount(name: str, value: Plain, resources: Fields, run: Validation) -> None:
     """Validate an amount of a resource: not negative, and whole if the resource is counted."""
     milli = decode_milli(value)
     is_extended = not _is_native(name) and not name.startswith("requests.") and is_label_key(f"requests.{name}")
@@ -201,15 +201,15 @@ def validate_amount(name: str, value: Node, resources: Fields, run: Validation) 
     elif milli < 0:
         run.report(
             "negative-quantity",
-            Sentence("`{}` must be at least 0, got `{}`", name, value_of(value)),
+            Sentence("`{}` must be at least 0, got `{}`", name, value),
             At(resources, name),
         )
     elif (name in _COUNTED or is_extended) and (to_int64(value, -3) or 0) % 1000:
         rule = "invalid-value" if name in _COUNTED else "fractional-device"
-        run.report(rule, Sentence("`{}` must be an integer, got `{}`", name, value_of(value)), At(resources, name))
+        run.report(rule, Sentence("`{}` must be an integer, got `{}`", name, value), At(resources, name))
 
 
-def _validate_hard(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_hard(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     hard = as_mapping(value)
     for name, amount in hard.items():
         validate_amount(name, amount, hard, run)
@@ -286,7 +286,7 @@ class _Amount(NamedTuple):
     field: str
 
     @property
-    def node(self) -> Node:
+    def node(self) -> Plain:
         return self.resources[self.name]
 
     @property
@@ -315,16 +315,16 @@ def _check_limit(limit: Fields, entry: Entry, run: Validation) -> None:
         # Devices and huge pages must have a default request that equals the default limit.
         may_overcommit = _is_native(name) and not name.startswith("hugepages-")
         if not may_overcommit and limit_default and request and limit_default.milli > request.milli:
-            wanted = value_of(limit_default.node)
+            wanted = limit_default.node
             message = Sentence(
                 "`{}` cannot be overcommitted, so `defaultRequest` must equal `default`, `{}`", name, wanted
             )
-            run.invalid(Sentence("{}, got `{}`", message, value_of(request.node)), request.place)
+            run.invalid(Sentence("{}, got `{}`", message, request.node), request.place)
     for name in as_mapping(limit.get(_RATIO)):
         _validate_ratio(name, as_mapping(limit.get(_RATIO)), amounts, run)
 
 
-def _validate_types(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_types(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     types: set[str] = set()
     for limit, place in iter_items(value):
         found = as_text(limit.get("type"))
@@ -383,7 +383,7 @@ def _validate_order(name: str, amounts: _Amounts, run: Validation) -> None:
         if low is None or high is None or low.milli <= high.milli or (low.field, high.field) in reported:
             continue
         reported.add((low.field, high.field))
-        lower, higher = f"`{value_of(low.node)}` in `{low.field}`", f"`{value_of(high.node)}` in `{high.field}`"
+        lower, higher = f"`{low.node}` in `{low.field}`", f"`{high.node}` in `{high.field}`"
         place = (high if low_field == "min" and high.field != "max" else low).place
         run.report("out-of-range", Sentence("`{}` is {}, more than {}; change one of them", name, lower, higher), place)
 
@@ -394,9 +394,7 @@ def _validate_ratio(name: str, ratios: Fields, amounts: _Amounts, run: Validatio
     if milli is None:
         return
     if milli < 1000:
-        run.report(
-            "out-of-range", Sentence("`{}` must be at least 1, got `{}`", _RATIO, value_of(ratio)), At(ratios, name)
-        )
+        run.report("out-of-range", Sentence("`{}` must be at least 1, got `{}`", _RATIO, ratio), At(ratios, name))
     least, most = amounts["min"].get(name), amounts["max"].get(name)
     if least is None or most is None:
         return
@@ -409,7 +407,7 @@ def _validate_ratio(name: str, ratios: Fields, amounts: _Amounts, run: Validatio
     limit = high / low if low else float("inf")
     if found / divisor > limit:
         message = Sentence(
-            "`{}` is `{}`, more than `{:g}`, which is `max` divided by `min`; lower it", _RATIO, value_of(ratio), limit
+            "`{}` is `{}`, more than `{:g}`, which is `max` divided by `min`; lower it", _RATIO, ratio, limit
         )
         run.report("out-of-range", message, At(ratios, name))
 

@@ -52,7 +52,7 @@ from jobgen.check.validation.addresses import (
 )
 from jobgen.k8s.kinds import Release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place
 from jobgen.model.sentence import Sentence
@@ -130,7 +130,7 @@ def _describe_endpoint_fault(found: str, release: Release) -> str:
 
 
 def _faults(describe_fault: Callable[[str, Release], str]) -> Validator:
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         for found, node in iter_texts(value):
             if fault := describe_fault(found, run.release):
                 run.report(_ADDRESS_RULE, fault, node)
@@ -138,7 +138,7 @@ def _faults(describe_fault: Callable[[str, Release], str]) -> Validator:
     return validate
 
 
-def _validate_traffic_distribution(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_traffic_distribution(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     nearer = ("PreferSameZone", "PreferSameNode") if run.release >= (1, 34) else ()
     one_of("PreferClose", *nearer)(key, value, owner, run)
 
@@ -193,7 +193,7 @@ def _validate_external_traffic(service: _Service, run: Validation) -> None:
 
 def _validate_annotations(service: _Service, run: Validation) -> None:
     annotations = as_mapping(run.metadata.get("annotations"))
-    modes = [value_of(annotations[name]) for name in (_TOPOLOGY_MODE, _TOPOLOGY_HINTS) if name in annotations]
+    modes = [annotations[name] for name in (_TOPOLOGY_MODE, _TOPOLOGY_HINTS) if name in annotations]
     if len(modes) == 2 and modes[0] != modes[1]:
         message = Sentence(
             "`{}` and `{}` differ; delete the latter, which is deprecated", _TOPOLOGY_MODE, _TOPOLOGY_HINTS
@@ -271,7 +271,7 @@ def _validate_address_families(service: _Service, run: Validation) -> None:
 
 
 def _check_port_number(port: Fields, entry: Entry, run: Validation) -> None:
-    if value_of(port.get("port")) in (None, 0):
+    if port.get("port") in (None, 0):
         run.report_missing("a port", port, "port", entry)
     else:
         validate_port_number("port", port["port"], port, run)
@@ -293,7 +293,7 @@ def _validate_ports(service: _Service, run: Validation) -> None:
             run.report(
                 "duplicate-item", Sentence("two ports are named `{}`; rename one of them", name), At(port, "name")
             )
-        if value_of(port.get("targetPort")) not in (None, 0, ""):
+        if port.get("targetPort") not in (None, 0, ""):
             validate_port_reference("targetPort", port["targetPort"], port, run)
         if port_number is not None and (protocol, port_number) in numbers:
             message = Sentence("two ports have the number `{}` for `{}`; change one", port_number, protocol)
@@ -377,7 +377,7 @@ def _describe_slice_fault(found: str, address_type: str, release: Release) -> st
     return describe_special_address(address)
 
 
-def _validate_slice_ports(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_slice_ports(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     """Validate names and protocols; numbers are not validated, and an empty name is also unique."""
     names: set[str] = set()
     for port, place in iter_items(value):
@@ -395,7 +395,7 @@ def _validate_slice_ports(key: str, value: Node, owner: Fields, run: Validation)
 def _hints(is_valid: Callable[[str], bool], hint: str) -> Validator:
     """Return a validator for the names of the zones or nodes that should use an endpoint."""
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         seen: set[str] = set()
         for item, node in iter_items(value):
             name = as_text(item.get("name"))

@@ -42,7 +42,7 @@ from jobgen.check.admission.volumes import (
 )
 from jobgen.k8s.kinds import Release
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.place import At, Derived
 from jobgen.model.quantity import decode_milli
 from jobgen.model.sentence import Sentence
@@ -84,8 +84,8 @@ _values = texts(twice="`{}` is listed twice in `values`; delete one of them")
 _check_expression = fields("a topology", {"values": _values}, "key", "values")
 
 
-def _validate_not_empty(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    if value_of(value) == "":
+def _validate_not_empty(key: str, value: Plain, owner: Fields, run: Validation) -> None:
+    if value == "":
         run.report("missing-field", Sentence("`{}` is empty; set it or delete it", key), At(owner, key))
 
 
@@ -121,7 +121,7 @@ def _check_volume(volume: Fields, entry: Entry, run: Validation) -> None:
         elif (milli := decode_milli(value)) is not None and milli <= 0:
             run.report(
                 "out-of-range",
-                Sentence("`{}` must be more than 0, got `{}`", name, value_of(value)),
+                Sentence("`{}` must be more than 0, got `{}`", name, value),
                 At(capacity, name),
             )
     path = as_text(as_mapping(volume.get("hostPath")).get("path"))
@@ -155,7 +155,7 @@ def _check_claim(obj: Fields, entry: Entry, run: Validation) -> None:
     check_claim_fields(Derived(kept, claim) if dropped else claim, find_entry(obj, "spec", entry), run)
 
 
-def _validate_parameters(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_parameters(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     parameters = as_mapping(value)
     if len(parameters) > _MAX_PARAMETERS:
         message = Sentence("`{}` has `{}` entries; it can have at most {}", key, len(parameters), _MAX_PARAMETERS)
@@ -198,7 +198,7 @@ def _check_tokens(driver: Fields, entry: Entry, run: Validation) -> None:
         )
 
 
-def _validate_topologies(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_topologies(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     seen: list[dict[str, frozenset[str]]] = []
     for term, place in iter_items(value):
         topology: dict[str, frozenset[str]] = {}

@@ -47,7 +47,7 @@ from jobgen.check.admission.names import (
 from jobgen.check.admission.scheduling import is_container_resource, validate_label_selector, validate_quantity
 from jobgen.check.admission.volumes import validate_claim_spec
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.place import At, Place
 from jobgen.model.quantity import to_milli
 from jobgen.model.sentence import Sentence
@@ -58,7 +58,7 @@ _REPLICAS: Table = {"replicas": count, "minReadySeconds": count}
 _segment = path_segment("invalid-object-name", "path segment")
 
 
-def validate_selector(key: str, value: Node, owner: Fields, run: Validation) -> bool:
+def validate_selector(key: str, value: Plain, owner: Fields, run: Validation) -> bool:
     """Validate a label selector and return whether it is valid."""
     before = len(run.problems)
     validate_label_selector(key, value, owner, run)
@@ -81,9 +81,9 @@ def find_unmatched(selector: Fields, labels: Fields) -> At | None:
     return None
 
 
-def _read_label(value: Node) -> object:
+def _read_label(value: Plain) -> object:
     """Return the value of a label; null is an empty string."""
-    found: object = value_of(value)
+    found: object = value
     return "" if found is None else found
 
 
@@ -112,15 +112,13 @@ def validate_match(selector: Fields, run: Validation) -> None:
     # The probable fault: the template without labels, or the label that differs from that of the object.
     place: Place | Entry = unmatched
     name = as_text(unmatched.node)
-    own = value_of(as_mapping(run.metadata.get("labels")).get(name))
+    own = as_mapping(run.metadata.get("labels")).get(name)
     if not labels:
         parent = (template, "metadata") if "metadata" in as_mapping(template) else (run.spec, "template")
         place = (metadata, "labels") if "labels" in metadata else parent
-    elif name in labels and own is not None and own == value_of(get_path(selector, "matchLabels", name)):
+    elif name in labels and own is not None and own == get_path(selector, "matchLabels", name):
         place = At(labels, name)
-    message = Sentence(
-        "`selector` does not match the labels of the template: `{}` differs; align them", value_of(unmatched.node)
-    )
+    message = Sentence("`selector` does not match the labels of the template: `{}` differs; align them", unmatched.node)
     run.report("invalid-selector", message, place)
 
 
@@ -133,10 +131,8 @@ def _check_template(workload: Fields, entry: Entry, run: Validation) -> None:
     pod_spec = as_mapping(get_path(template, "spec"))
     policy = pod_spec.get("restartPolicy")
     # The validation of pods reports other values.
-    if value_of(policy) in ("OnFailure", "Never"):
-        run.invalid(
-            Sentence("`restartPolicy` is `{}`, but must be `Always`", value_of(policy)), At(pod_spec, "restartPolicy")
-        )
+    if policy in ("OnFailure", "Never"):
+        run.invalid(Sentence("`restartPolicy` is `{}`, but must be `Always`", policy), At(pod_spec, "restartPolicy"))
     if is_set(pod_spec.get("activeDeadlineSeconds")):
         key = "activeDeadlineSeconds"
         run.invalid(
@@ -145,9 +141,9 @@ def _check_template(workload: Fields, entry: Entry, run: Validation) -> None:
         )
 
 
-def validate_count_or_percentage(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def validate_count_or_percentage(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     """Validate a number of pods, or a percentage of any size."""
-    found = value_of(value)
+    found = value
     if type(found) is str and _read_percentage(found) is None:
         run.invalid(
             Sentence("`{}` is `{}`; write an integer such as `1` or a percentage: `25%`", key, found), At(owner, key)
@@ -156,20 +152,19 @@ def validate_count_or_percentage(key: str, value: Node, owner: Fields, run: Vali
         run.report("out-of-range", Sentence("`{}` must be at least 0, got `{}`", key, found), At(owner, key))
 
 
-def validate_count_or_share(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def validate_count_or_share(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     """Validate a number of pods, or a percentage up to 100%."""
     validate_count_or_percentage(key, value, owner, run)
-    found = value_of(value)
+    found = value
     if type(found) is str and (_read_percentage(found) or 0) > 100:
         run.report("out-of-range", Sentence("`{}` must be at most 100%, got `{}`", key, found), At(owner, key))
 
 
-def _read_count(value: Node, default: int) -> int | None:
+def _read_count(value: Plain, default: int) -> int | None:
     """Return the number of pods or the percentage; None if the value is neither."""
-    found = value_of(value)
-    if found is None:
+    if value is None:
         return default
-    return found if type(found) is int else _read_percentage(found) if type(found) is str else None
+    return value if type(value) is int else _read_percentage(value) if type(value) is str else None
 
 
 def _read_percentage(written: str) -> int | None:
@@ -184,7 +179,7 @@ def _strategy(other: str, table: Table, *also: Check, forbids_update: bool = Tru
     """Return a validator for a strategy: a rolling update with these fields, or another without."""
     check_update = fields("`rollingUpdate`", table, *also)
 
-    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+    def validate(key: str, value: Plain, owner: Fields, run: Validation) -> None:
         strategy = as_mapping(value)
         name, update = as_text(strategy.get("type")), strategy.get("rollingUpdate")
         if name not in ("", "RollingUpdate", other):
@@ -230,15 +225,14 @@ def _integer_annotation(name: str, low: int | None = None) -> Check:
 
     def check(obj: Fields, entry: Entry, run: Validation) -> None:
         value = as_mapping(run.metadata.get("annotations")).get(name)
-        found = value_of(value)
-        if type(found) is not str or (low is not None and not found):
+        if type(value) is not str or (low is not None and not value):
             return
         least = -(2**63) if low is None else low
-        if re.fullmatch(r"[-+]?[0-9]{1,30}", found) is None or not least <= int(found) < 2**63:
+        if re.fullmatch(r"[-+]?[0-9]{1,30}", value) is None or not least <= int(value) < 2**63:
             bound = "" if low is None else f" from {low}"
             run.report(
                 "invalid-annotation",
-                Sentence("`{}` is `{}`, but must be an integer{}; delete it", name, found, bound),
+                Sentence("`{}` is `{}`, but must be an integer{}; delete it", name, value, bound),
                 At(as_mapping(run.metadata.get("annotations")), name),
             )
 
@@ -326,10 +320,10 @@ def _reference(*, allows_core: bool) -> Validator:
     return mapping({"kind": _segment, "name": _segment}, "kind", "name", check_version)
 
 
-def _validate_amount(key: str, value: Node, owner: Fields, run: Validation) -> None:
+def _validate_amount(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     milli = to_milli(value)
     if milli is not None and milli <= 0:
-        run.report("out-of-range", Sentence("`{}` must be more than 0, got `{}`", key, value_of(value)), At(owner, key))
+        run.report("out-of-range", Sentence("`{}` must be more than 0, got `{}`", key, value), At(owner, key))
 
 
 def _target(*targets: str, only_one: bool = False) -> Check:

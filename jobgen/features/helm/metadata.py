@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobgen.features.helm.charts import Chart
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import Location, location_of, value_of
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.model.data import Location, location_of, text_of, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read import read
@@ -43,8 +43,8 @@ def _list_faults(fields: Any) -> Iterator[tuple[str, Any]]:
         yield f"has the type `{kind}`; write `application` or `library`", fields.get("type")
     seen: set[str] = set()
     for each in map(as_mapping, as_list(fields.get("dependencies"))):
-        alias = as_text(each.get("alias"))
-        key, node = alias or as_text(each.get("name")), each.get("alias") or each.get("name")
+        alias = text_of(each.get("alias"))
+        key, node = alias or text_of(each.get("name")), each.get("alias") or each.get("name")
         if alias and not _ALIAS.match(alias):
             yield f"has a dependency with the alias `{alias}`; write letters, digits, `-` and `_` only", node
         elif key in seen:

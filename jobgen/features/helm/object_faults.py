@@ -8,8 +8,8 @@ from typing import Any
 from jobgen.features.helm.charts import is_crd
 from jobgen.features.helm.locate import Locator
 from jobgen.features.helm.uses import Use
-from jobgen.k8s.nodes import as_text, get_path
-from jobgen.model.data import Location, location_of
+from jobgen.k8s.nodes import get_path
+from jobgen.model.data import Location, location_of, text_of
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant
@@ -78,12 +78,12 @@ def find_conflicts(use: Use, objects: Sequence[BuiltObject]) -> Iterator[Finding
 
 def _identify(data: Any, use: Use) -> tuple[str, ...] | None:
     annotations = get_path(data, "metadata", "annotations")
-    name = as_text(get_path(data, "metadata", "name"))
+    name = text_of(get_path(data, "metadata", "name"))
     if not name or (isinstance(annotations, dict) and "helm.sh/hook" in annotations):
         return None
-    group = as_text(data.get("apiVersion")).rpartition("/")[0]
-    namespace = as_text(get_path(data, "metadata", "namespace")) or use.namespace
-    return group, as_text(data.get("kind")), namespace, name
+    group = text_of(data.get("apiVersion")).rpartition("/")[0]
+    namespace = text_of(get_path(data, "metadata", "namespace")) or use.namespace
+    return group, text_of(data.get("kind")), namespace, name
 
 
 def _place(made: BuiltObject) -> Location:

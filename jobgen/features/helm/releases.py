@@ -14,10 +14,10 @@ from jobgen.features.helm.charts import METADATA, VALUES, Chart
 from jobgen.features.helm.refusals import FAILS
 from jobgen.features.helm.unread_values import RULE as UNREAD
 from jobgen.features.helm.uses import Part, Use, Values, is_plain, name_release, read_typed, set_at
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, get_path
 from jobgen.kustomize.kustomization import load
 from jobgen.kustomize.resource import read_inline
-from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of
+from jobgen.model.data import Location, Node, TracedScalar, location_of, text_of, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -104,7 +104,7 @@ class _Reader:
     def read_leaf(self, node: TracedScalar, owner: str) -> TracedScalar:
         """Return a value of a Secret as text."""
         try:
-            text = base64.b64decode(as_text(node), validate=True).decode()
+            text = base64.b64decode(text_of(node), validate=True).decode()
         except (binascii.Error, ValueError):
             text = ""
         return TracedScalar(text, location_of(node) or Location(owner))
@@ -114,7 +114,7 @@ class _Reader:
         if not isinstance(node, TracedScalar):
             return None
         documents, findings = read_inline(node, self.tree.read_lines(owner), "")
-        text, place = as_text(node), location_of(node)
+        text, place = text_of(node), location_of(node)
         if documents and isinstance(documents[0], dict):
             # helm reads the first document.
             return Values(File(place.file if place else owner, text.encode("utf-8", "surrogatepass")), documents[0])
@@ -135,7 +135,7 @@ class _Reader:
         """Add what a source of an Application renders."""
         helm, at = source.helm, source.owner.location
         if "chart" in source.data:
-            self.leave_out(at, as_text(source.data.get("chart")), REMOTE)
+            self.leave_out(at, text_of(source.data.get("chart")), REMOTE)
             return
         folder = source.path.strip("/")
         chart = None
@@ -158,8 +158,8 @@ class _Reader:
         options, inputs, is_read = self.read_parameters(source, folder)
         if not is_read:
             self.leave_out(at, chart.name, HIDDEN, is_partial=True)
-        release = name_release(chart, as_text(helm.get("releaseName")) or source.app)
-        namespace = as_text(helm.get("namespace")) or source.namespace
+        release = name_release(chart, text_of(helm.get("releaseName")) or source.app)
+        namespace = text_of(helm.get("namespace")) or source.namespace
         self.uses.append(
             Use(
                 chart,
@@ -171,8 +171,8 @@ class _Reader:
                 by=at,
                 is_definite=is_read and self.tree.is_own(source.url) and source.is_head,
                 sources=(self.tree.read(source.owner.file),),
-                kube_version=as_text(helm.get("kubeVersion")),
-                api_versions=tuple(map(as_text, as_list(helm.get("apiVersions")))),
+                kube_version=text_of(helm.get("kubeVersion")),
+                api_versions=tuple(map(text_of, as_list(helm.get("apiVersions")))),
                 is_merged=True,
                 without=_list_left_out(helm, is_kustomize=False),
             )
@@ -188,7 +188,7 @@ class _Reader:
         """Return the values of a source in their order, or why not all of them are known."""
         found: list[Values] = []
         for node in as_list(source.helm.get("valueFiles")):
-            text = as_text(node)
+            text = text_of(node)
             file = None if is_open(text) or "://" in text else self.read_file(self.locate(source, folder, text))
             if file is not None:
                 found.append(Values(file))
@@ -206,7 +206,7 @@ class _Reader:
             found.append(Values(File(place.file, text.encode("utf-8", "surrogatepass")), given))
         else:
             node = source.helm.get("values")
-            text = as_text(node)
+            text = text_of(node)
             read = self.read_text(node, source.owner.file)
             if isinstance(read, TextFault) and not is_open(text):
                 self.note_fault(source.owner, read, f"Argo CD cannot render `{source.app}`")
@@ -217,15 +217,15 @@ class _Reader:
     def locate(self, source: ArgoSource, folder: str, text: str) -> str | None:
         if text.startswith("$"):
             name, _, rest = text[1:].partition("/")
-            named = [each for each in source.siblings if as_text(each.get("ref")) == name]
-            is_own = named and self.tree.may_be_own(as_text(named[0].get("repoURL")))
+            named = [each for each in source.siblings if text_of(each.get("ref")) == name]
+            is_own = named and self.tree.may_be_own(text_of(named[0].get("repoURL")))
             return self.tree.find_path(rest) if is_own else None
         return self.tree.find_path(text if text.startswith("/") else posixpath.join(folder, text))
 
     def list_parameters(self, source: ArgoSource) -> Iterator[Values]:
         """Yield the parameters that are plain fields, as values."""
         for each in map(as_mapping, as_list(source.helm.get("parameters"))):
-            name, node = as_text(each.get("name")), each.get("value")
+            name, node = text_of(each.get("name")), each.get("value")
             text = _write(node)
             value = text if value_of(each.get("forceString")) is True else read_typed(text)
             leaf = TracedScalar(value, location_of(node) or source.owner.location)
@@ -238,7 +238,7 @@ class _Reader:
         inputs: list[File] = []
         is_read = True
         for each in map(as_mapping, as_list(source.helm.get("parameters"))):
-            name, text = as_text(each.get("name")), _write(each.get("value"))
+            name, text = text_of(each.get("name")), _write(each.get("value"))
             if is_open(text) or is_open(name):
                 is_read = False
             elif not is_plain(name, text):
@@ -246,11 +246,11 @@ class _Reader:
                 escaped = text if text.startswith("{") else text.replace(",", r"\,")
                 options += [option, f"{name}={escaped}"]
         for each in map(as_mapping, as_list(source.helm.get("fileParameters"))):
-            file = self.read_file(self.locate(source, folder, as_text(each.get("path"))))
+            file = self.read_file(self.locate(source, folder, text_of(each.get("path"))))
             if file is None:
                 is_read = False
             else:
-                options += ["--set-file", f"{as_text(each.get('name'))}={{{len(inputs)}}}"]
+                options += ["--set-file", f"{text_of(each.get('name'))}={{{len(inputs)}}}"]
                 inputs.append(file)
         return options, inputs, is_read
 
@@ -260,7 +260,7 @@ class _Reader:
         """Add what a HelmRelease installs."""
         wanted = as_mapping(get_path(owner.spec, "chart", "spec"))
         reference = as_mapping(wanted.get("sourceRef") or owner.spec.get("chartRef"))
-        name = as_text(wanted.get("chart")) or as_text(reference.get("name"))
+        name = text_of(wanted.get("chart")) or text_of(reference.get("name"))
         chart, is_certain = self.find_flux_chart(wanted, reference)
         if chart is None:
             # A path that is not in this repository is an error already.
@@ -272,7 +272,7 @@ class _Reader:
             self.leave_out(owner.location, chart.name, CHANGED)
             return
         base: list[Values] = []
-        for text in map(as_text, as_list(wanted.get("valuesFiles"))):
+        for text in map(text_of, as_list(wanted.get("valuesFiles"))):
             file = self.read_file(self.tree.find_path(text))
             base += [Values(file)] if file else []
             is_certain = is_certain and file is not None
@@ -280,8 +280,8 @@ class _Reader:
         if found is None:
             return
         values, sources, is_known = found
-        release = as_text(owner.spec.get("releaseName"))
-        target = as_text(owner.spec.get("targetNamespace"))
+        release = text_of(owner.spec.get("releaseName"))
+        target = text_of(owner.spec.get("targetNamespace"))
         release = release or "-".join(filter(None, (target, owner.name)))
         written = "".join(each.file.content.decode("utf-8", "replace") for each in values if each.data is not None)
         if "${" in written:
@@ -305,15 +305,15 @@ class _Reader:
     def find_flux_chart(self, wanted: Mapping[str, Any], reference: Mapping[str, Any]) -> tuple[Chart | None, bool]:
         """Return the chart in the tree that a HelmRelease installs, and whether it is certainly that one."""
         if may_be_own(self.tree, reference) and wanted:
-            name = as_text(wanted.get("chart"))
+            name = text_of(wanted.get("chart"))
             return self.find_chart(self.tree.find_path(name) if not is_open(name) else None), True
         # What is pushed to a registry has the name of its chart at the end.
-        sources = find_sources(self.tree, reference, as_text(reference.get("kind")))
-        urls = [as_text(each.spec.get("url")) for each in sources]
-        if as_text(reference.get("kind")) != "OCIRepository" or len(urls) != 1:
+        sources = find_sources(self.tree, reference, text_of(reference.get("kind")))
+        urls = [text_of(each.spec.get("url")) for each in sources]
+        if text_of(reference.get("kind")) != "OCIRepository" or len(urls) != 1:
             return None, False
         name = read_address(urls[0]).rpartition("/")[2]
-        tag = as_text(get_path(sources[0].spec, "ref", "tag"))
+        tag = text_of(get_path(sources[0].spec, "ref", "tag"))
         found = [each for each in self.charts.values() if each.name.lower() == name]
         found = [each for each in found if str(each.metadata.get("version")) == tag]
         return (found[0], True) if len(found) == 1 else (None, False)
@@ -329,7 +329,7 @@ class _Reader:
         for each in map(as_mapping, as_list(owner.spec.get("valuesFrom"))):
             values = self.read_reference(owner, each)
             if isinstance(values, TextFault):
-                is_secret = as_text(each.get("kind")) == "Secret"
+                is_secret = text_of(each.get("kind")) == "Secret"
                 self.note_fault(owner, values, "Flux cannot install it", is_secret=is_secret)
                 return None
             if values is None:
@@ -350,8 +350,8 @@ class _Reader:
 
     def read_reference(self, owner: GitOpsObject, wanted: Mapping[str, Any]) -> Values | TextFault | None:
         """Return the values that an entry of `valuesFrom` names; None if they are not known."""
-        kind, name = as_text(wanted.get("kind")), as_text(wanted.get("name"))
-        key, target = as_text(wanted.get("valuesKey")) or "values.yaml", as_text(wanted.get("targetPath"))
+        kind, name = text_of(wanted.get("kind")), text_of(wanted.get("name"))
+        key, target = text_of(wanted.get("valuesKey")) or "values.yaml", text_of(wanted.get("targetPath"))
         made = self.tree.find_holder(kind, name, owner.namespace, owner) if name and not is_open(name) else None
         if made is None or "sops" in made.data:
             return None
@@ -367,7 +367,7 @@ class _Reader:
 
     def set_at(self, target: str, node: TracedScalar, place: Location) -> Values | None:
         """Return a text as the value at a path, as Flux sets it; None if it is not a plain one."""
-        text = as_text(node)
+        text = text_of(node)
         is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
         value = text[1:-1] if is_quoted else read_typed(text)
         return set_at(target, TracedScalar(value, place), is_exact=is_quoted) if is_quoted or "\n" not in text else None
@@ -378,14 +378,14 @@ class _Reader:
         """Add the charts that a kustomization renders."""
         fields = as_mapping(load(self.tree.around.tree.source, path).fields)
         folder = posixpath.dirname(path)
-        home = as_text(as_mapping(fields.get("helmGlobals")).get("chartHome")) or "charts"
+        home = text_of(as_mapping(fields.get("helmGlobals")).get("chartHome")) or "charts"
         is_judged = True
         # What only other kustomizations use is judged as they change it.
         is_changed = any(fields.get(field) for field in _CHANGES) or path not in self.tree.around.plan.roots
         inflated: list[Use] = []
         for each in map(as_mapping, as_list(fields.get("helmCharts"))):
             at = location_of(each) or Location(path)
-            name, version = as_text(each.get("name")), as_text(each.get("version"))
+            name, version = text_of(each.get("name")), text_of(each.get("version"))
             inside = f"{name}-{version}/{name}" if version and each.get("repo") else name
             chart = self.find_chart(posixpath.normpath(posixpath.join(folder, home, inside)))
             if chart is None:
@@ -396,14 +396,14 @@ class _Reader:
             values, is_exact = self.list_kustomize_values(each, chart, folder, at)
             use = Use(
                 chart,
-                name_release(chart, as_text(each.get("releaseName"))),
-                as_text(each.get("namespace")) or as_text(fields.get("namespace")),
+                name_release(chart, text_of(each.get("releaseName"))),
+                text_of(each.get("namespace")) or text_of(fields.get("namespace")),
                 tuple(values),
                 by=at,
                 is_definite=is_exact,
                 sources=(self.tree.read(path),),
-                kube_version=as_text(each.get("kubeVersion")),
-                api_versions=tuple(map(as_text, as_list(each.get("apiVersions")))),
+                kube_version=text_of(each.get("kubeVersion")),
+                api_versions=tuple(map(text_of, as_list(each.get("apiVersions")))),
                 without=_list_left_out(each, is_kustomize=True),
             )
             # Since 5.8, kustomize lets helm set the namespace; before, it did so itself.
@@ -425,13 +425,13 @@ class _Reader:
         """Return the values of an entry of `helmCharts` in their order, and whether all are known."""
 
         def read(node: Node) -> File | None:
-            return self.read_file(posixpath.normpath(posixpath.join(folder, as_text(node))))
+            return self.read_file(posixpath.normpath(posixpath.join(folder, text_of(node))))
 
         named = read(entry.get("valuesFile")) if entry.get("valuesFile") else None
         others = [read(node) for node in as_list(entry.get("additionalValuesFiles"))]
         is_known = None not in others and (named is not None or not entry.get("valuesFile"))
         layers = [Values(named)] if named else []
-        given, merge = entry.get("valuesInline"), as_text(entry.get("valuesMerge")) or "override"
+        given, merge = entry.get("valuesInline"), text_of(entry.get("valuesMerge")) or "override"
         if isinstance(given, dict) and given:
             place = location_of(given) or at
             inline = Values(File(place.file, json.dumps(untraced(given)).encode("utf-8", "surrogatepass")), given)

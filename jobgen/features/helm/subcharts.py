@@ -8,7 +8,8 @@ from typing import Any
 
 from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart, read_fields, read_name
 from jobgen.features.helm.uses import Use, Values, merge_values, split_path
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.model.data import text_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import File
 
@@ -31,13 +32,13 @@ class Subchart(NamedTuple):
 
     def is_on(self, values: Mapping[str, Any]) -> bool:
         """Return True if the values of the chart around it turn it on: by its condition, else by its tags."""
-        for path in as_text(self.entry.get("condition")).split(","):
+        for path in text_of(self.entry.get("condition")).split(","):
             found = _find(values, path.strip().split("."))
             if isinstance(found, bool):
                 return found
         tags = as_mapping(values.get("tags"))
         given = [
-            tags[each] for each in map(as_text, as_list(self.entry.get("tags"))) if isinstance(tags.get(each), bool)
+            tags[each] for each in map(text_of, as_list(self.entry.get("tags"))) if isinstance(tags.get(each), bool)
         ]
         return not given or any(given)
 
@@ -187,8 +188,8 @@ def _list_off(
 
 
 def _name_switch(chart: Subchart) -> str:
-    condition = as_text(chart.entry.get("condition"))
-    tags = ", ".join(f"tags.{each}" for each in map(as_text, as_list(chart.entry.get("tags"))))
+    condition = text_of(chart.entry.get("condition"))
+    tags = ", ".join(f"tags.{each}" for each in map(text_of, as_list(chart.entry.get("tags"))))
     return condition or tags
 
 

@@ -11,8 +11,7 @@ from jobgen.features.helm.charts import VALUES, Chart, is_crd, is_template
 from jobgen.features.helm.subcharts import Subchart, list_charts, list_subcharts
 from jobgen.features.helm.template_text import ANY_ITEM, ANY_KEY, DEFINED, Path, list_mentions
 from jobgen.features.helm.uses import Use, Values
-from jobgen.k8s.nodes import as_text
-from jobgen.model.data import Location, TracedKey, location_of, value_of
+from jobgen.model.data import Location, TracedKey, location_of, text_of, value_of
 from jobgen.model.finding import Finding, Related, Severity, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant, may_mean
@@ -192,7 +191,7 @@ def _list_reads(chart: Chart) -> set[Path] | None:
             return None
         reads |= {(*keys, *path) for path in mentions}
         for each in list_subcharts(chart.files, folder):
-            conditions = as_text(each.entry.get("condition")).split(",")
+            conditions = text_of(each.entry.get("condition")).split(",")
             reads |= {(*keys, *path.strip().split(".")) for path in conditions if path.strip()}
             reads |= {(*keys, each.key)} if not _has_values(each, chart) else set()
     # A chart that is not there may read anything of its values.

@@ -16,7 +16,7 @@ from jobgen.features.kueue.queues.formats.json import describe_report
 from jobgen.features.kueue.queues.report import EnvironmentReport, decide_environment
 from jobgen.features.kueue.workloads import parse_workload
 from jobgen.k8s.kueue_integrations import parse_release
-from jobgen.model.data import Node, Plain
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.build import split_list
@@ -113,7 +113,7 @@ def _check_settings(version: str, configuration: Mapping[str, Any] | None) -> No
     schemas = complete_schemas(())
     problems: list[Problem] = []
     spec = {"cluster": {"kueue": dict(configuration or {})}}
-    overlay: Node = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": spec}
+    overlay: Plain = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": spec}
     compile_schema("overlay_v1.json", schemas)(overlay, "", None, problems)
     for problem in problems:
         raise UsageError(f"the configuration is not that of `cluster.kueue`: {problem.sentence}")

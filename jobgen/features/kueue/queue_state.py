@@ -22,12 +22,12 @@ from jobgen.features.kueue.requests import Transformation
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.path import Step, find_path
-from jobgen.model.place import At, Place, find_at
+from jobgen.model.path import Step
+from jobgen.model.place import At, Place, Places, find_at
 from jobgen.model.quantity import to_milli
-from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.suggest import did_you_mean
 from jobgen.spec.overlay import Cluster
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ class QueueState:
     def __init__(
         self,
         cluster: Cluster,
-        exported: Iterable[Mapping[str, Node]],
-        own: Iterable[Mapping[str, Node]],
+        exported: Iterable[Mapping[str, Plain]],
+        own: Iterable[Mapping[str, Plain]],
         workers: Others = MappingProxyType({}),
     ) -> None:
         """`workers` are the worker clusters of MultiKueue."""
         several = ([obj for obj in each if name_object(obj)[0] in DECIDING_KINDS] for each in (exported, own))
         self.cluster = cluster
-        self.objects: dict[Name, Mapping[str, Node]] = {name_object(obj): obj for obj in replace_exported(*several)}
+        self.objects: dict[Name, Mapping[str, Plain]] = {name_object(obj): obj for obj in replace_exported(*several)}
         self._exported = frozenset(map(id, exported))
         self._workers = workers
 
@@ -64,7 +64,7 @@ class QueueState:
         """The objects without locations, by kind."""
         cluster = self.cluster
         configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"), cluster.feature_gates)
-        return group_objects((untraced(dict(obj)) for obj in self.objects.values()), configuration)
+        return group_objects(self.objects.values(), configuration)
 
     @cached_property
     def context(self) -> AdmissionContext:
@@ -121,7 +121,7 @@ class QueueState:
         own = ((name, obj) for name, obj in self.objects.items() if not self.is_exported(obj))
         return frozenset(name for name, obj in own if name[0] in _QUEUE_KINDS and _is_refused(name[0], obj))
 
-    def find_refused(self, obj: Mapping[str, Node]) -> bool:
+    def find_refused(self, obj: Mapping[str, Plain]) -> bool:
         """Return True if the queue of a job is refused, or the queue that this refers to."""
         metadata = as_mapping(obj.get("metadata"))
         queue = as_text(as_mapping(metadata.get("labels")).get(QUEUE_LABEL))
@@ -151,16 +151,16 @@ class QueueState:
                 most[str(name)] = max(most.get(str(name), 0), to_milli(amount) or 0)
         return most
 
-    def list_exported(self) -> list[Mapping[str, Node]]:
+    def list_exported(self) -> list[Mapping[str, Plain]]:
         """Return the queues, cohorts and flavors that are not objects of the repository."""
         checked = ("ClusterQueue", "Cohort", "ResourceFlavor")
         return [obj for name, obj in self.objects.items() if name[0] in checked and self.is_exported(obj)]
 
-    def is_exported(self, obj: Mapping[str, Node]) -> bool:
+    def is_exported(self, obj: Mapping[str, Plain]) -> bool:
         """Return True if an object is one of the exported state."""
         return id(obj) in self._exported
 
-    def list_objects(self, kind: str) -> list[Mapping[str, Node]]:
+    def list_objects(self, kind: str) -> list[Mapping[str, Plain]]:
         """Return the objects of a kind."""
         return [obj for name, obj in self.objects.items() if name[0] == kind]
 
@@ -171,7 +171,7 @@ class QueueState:
         jobs = [job for job in self._reader.read(obj) if job.obstacle or self._knows_queue(job, obj)]
         return next((found for job in jobs if (found := self._find_job_obstacle(job))), None)
 
-    def find_cluster_queue(self, obj: Mapping[str, Any]) -> Mapping[str, Node]:
+    def find_cluster_queue(self, obj: Mapping[str, Any]) -> Mapping[str, Plain]:
         """Return the ClusterQueue of a job; empty if it is not known."""
         spec = next(
             (self.context.local_queues.get((job.namespace, job.queue), {}) for job in self._reader.read(obj)), {}
@@ -207,14 +207,14 @@ class QueueState:
 _QUEUE_KINDS = ("ClusterQueue", "LocalQueue")
 
 
-def _is_refused(kind: str, obj: Mapping[str, Node]) -> bool:
-    named = value_of(get_path(obj, "spec", "clusterQueue"))
+def _is_refused(kind: str, obj: Mapping[str, Plain]) -> bool:
+    named = get_path(obj, "spec", "clusterQueue")
     if kind == "LocalQueue" and not (isinstance(named, str) and named):
         return True
-    return next(list_problems(kind, untraced(dict(obj))), "") != ""
+    return next(list_problems(kind, obj), "") != ""
 
 
-def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[At, str]]:
+def find_unreachable(obj: Mapping[str, Plain], queues: QueueState) -> Iterator[tuple[At, str]]:
     """Find the quota of a ClusterQueue or Cohort that no workload can use: the node to change, and why."""
     name = as_text(as_mapping(obj.get("metadata")).get("name"))
     # Those of the repository are checked as Kueue's webhook does.
@@ -242,15 +242,15 @@ def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tu
             yield place, f"{message}, so the quota is never used; list it in a queue, or remove it here"
 
 
-def _find_negative(obj: Mapping[str, Node]) -> Iterator[tuple[At, str]]:
+def _find_negative(obj: Mapping[str, Plain]) -> Iterator[tuple[At, str]]:
     """Find amounts that no cluster has: the state was written by hand."""
     for pair, place in iter_quotas(obj):
         if (to_milli(place.node) or 0) < 0:
-            what = f"`nominalQuota` of `{pair.resource}` in flavor `{pair.flavor}` is `{value_of(place.node)}`"
+            what = f"`nominalQuota` of `{pair.resource}` in flavor `{pair.flavor}` is `{place.node}`"
             yield place, f"{what}, which Kueue refuses; write `0` or more"
 
 
-def _find_missing_flavors(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[At, str]]:
+def _find_missing_flavors(obj: Mapping[str, Plain], queues: QueueState) -> Iterator[tuple[At, str]]:
     """Find flavors that do not exist, if some are known: Kueue keeps the queue inactive."""
     known = [key[2] for key in queues.objects if key[0] == "ResourceFlavor"]
     for flavor in _iter_flavors(obj) if known else ():
@@ -260,7 +260,7 @@ def _find_missing_flavors(obj: Mapping[str, Node], queues: QueueState) -> Iterat
             yield At(flavor, "name"), message + (did_you_mean(name, known) or "; add the flavor")
 
 
-def _find_unused(obj: Mapping[str, Node], queue: QuotaNode, queues: QueueState) -> Iterator[tuple[At, str]]:
+def _find_unused(obj: Mapping[str, Plain], queue: QuotaNode, queues: QueueState) -> Iterator[tuple[At, str]]:
     """Find quota of a queue that gets no workloads, as far as no other queue can borrow it."""
     used = queues.used_queues
     if any(kind == "LocalQueue" for kind, *_ in queues.refused):
@@ -284,12 +284,12 @@ def _find_unused(obj: Mapping[str, Node], queue: QuotaNode, queues: QueueState) 
         yield kept[0][1], f"{unused} {shown}{more}; add a LocalQueue, or lend it to a queue that is used"
 
 
-def _iter_flavors(obj: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
+def _iter_flavors(obj: Mapping[str, Plain]) -> Iterator[Mapping[str, Plain]]:
     for group in iter_mappings(as_mapping(obj.get("spec")).get("resourceGroups")):
         yield from iter_mappings(group.get("flavors"))
 
 
-def iter_quotas(obj: Mapping[str, Node]) -> Iterator[tuple[FlavorResource, At]]:
+def iter_quotas(obj: Mapping[str, Plain]) -> Iterator[tuple[FlavorResource, At]]:
     """Yield the quotas of an object, each with the place of its amount."""
     for flavor in _iter_flavors(obj):
         for each in iter_mappings(flavor.get("resources")):
@@ -302,12 +302,13 @@ Related = tuple[tuple[Place, str], ...]
 
 
 def find_obstacle_place(
-    obj: Mapping[str, Node], plain: Mapping[str, Any], obstacle: Obstacle, transformations: Sequence[Transformation]
+    obj: Mapping[str, Plain], obstacle: Obstacle, transformations: Sequence[Transformation]
 ) -> tuple[Place, tuple[tuple[At, str], ...]]:
-    """Find where a job is to be changed first, and related places; `plain` is the same object without locations."""
+    """Find where a job is to be changed first, and related places."""
     # Kueue may not use the template as it is written; then there is no path.
-    templates = [each["template"] for each in list_pod_sets(plain) or () if each["name"] == obstacle.pod_set]
-    path = find_path(templates[0], plain) if templates else ()
+    templates = [each["template"] for each in list_pod_sets(obj) or () if each["name"] == obstacle.pod_set]
+    found_template = Places(obj).find(templates[0]) if templates else None
+    path = found_template.steps if found_template is not None else ()
     template = as_mapping(_follow(obj, path)) if path else {}
     # The queue label; the name of the job if it gets its queue by default.
     metadata = as_mapping(obj.get("metadata"))
@@ -335,11 +336,11 @@ def find_obstacle_place(
     return label if found is None else found, ()
 
 
-def _list_values(tree: Node, field: str) -> Iterator[At]:
+def _list_values(tree: Plain, field: str) -> Iterator[At]:
     """Yield the places of a field wherever it is, unless they are empty."""
     children = tree if isinstance(tree, list) else ()
     if isinstance(tree, dict):
-        if value_of(tree.get(field)):
+        if tree.get(field):
             yield At(tree, field)
         children = list(tree.values())
     for child in children:
@@ -353,8 +354,8 @@ def _follow(tree: Any, path: Sequence[Step]) -> Any:
 
 
 def _find_request(
-    template: Mapping[str, Node],
-    obj: Mapping[str, Node],
+    template: Mapping[str, Plain],
+    obj: Mapping[str, Plain],
     path: Sequence[Step],
     obstacle: Obstacle,
     transformations: Sequence[Transformation],
@@ -387,12 +388,12 @@ def _list_requests(tree: Any, resource: str) -> Iterator[tuple[int, At]]:
         yield from _list_requests(tree[key], resource)
 
 
-def _find_count(obj: Mapping[str, Node], path: Sequence[Step]) -> At | None:
+def _find_count(obj: Mapping[str, Plain], path: Sequence[Step]) -> At | None:
     """Return the place of the number of pods of a template: in the nearest mapping around it that has one."""
     for end in range(len(path) - 1, 0, -1):
         around = _follow(obj, path[:end])
         for name in ("replicas", "parallelism", "size", "numNodes") if isinstance(around, dict) else ():
-            if type(value_of(around.get(name))) is int:
+            if type(around.get(name)) is int:
                 return At(around, name)
     # A TrainJob, whose templates are those of its runtime.
     return find_at(obj, "spec", "trainer", "numNodes")
@@ -403,7 +404,7 @@ class QueueFault(NamedTuple):
 
     message: str
     change: str
-    at: Node
+    at: Place
     """The line that is wrong; None if it is that of the job."""
     related: Related = ()
     is_certain: bool = True
@@ -412,7 +413,7 @@ class QueueFault(NamedTuple):
     """True if it is that of the namespace where another file than that of the job sets it."""
 
 
-def find_queue_fault(obj: Mapping[str, Node], queues: QueueState) -> QueueFault | None:
+def find_queue_fault(obj: Mapping[str, Plain], queues: QueueState) -> QueueFault | None:
     """Find the fault because of which the queue of a job admits nothing, if the line that is wrong is not the job's."""
     metadata = as_mapping(obj.get("metadata"))
     name = as_text(as_mapping(metadata.get("labels")).get(QUEUE_LABEL))
@@ -420,22 +421,25 @@ def find_queue_fault(obj: Mapping[str, Node], queues: QueueState) -> QueueFault 
     queue = queues.objects.get(("LocalQueue", namespace, name))
     if queue is None:
         return _find_misplaced(name, metadata, queues) if name and namespace else None
-    named = get_path(queue, "spec", "clusterQueue")
+    place = find_at(queue, "spec", "clusterQueue")
+    named = place.node if place is not None else None
     if meant := queues.misspelled_queues.get(as_text(named)):
         message = f"there is no ClusterQueue `{as_text(named)}`, so LocalQueue `{name}` admits nothing"
-        return QueueFault(message, f"did you mean `{meant}`?", named)
+        return QueueFault(message, f"did you mean `{meant}`?", place)
     used = queues.objects.get(("ClusterQueue", "", as_text(named)), {})
     if used and "namespaceSelector" not in as_mapping(used.get("spec")):
         message = f"ClusterQueue `{as_text(named)}` has no `namespaceSelector`, so it selects no namespace"
-        return QueueFault(message, "set `namespaceSelector: {}` to select every namespace", find_key(used, "spec"))
-    place, message = next(_find_missing_flavors(used, queues), (None, ""))
-    if place is None:
+        return QueueFault(
+            message, "set `namespaceSelector: {}` to select every namespace", At(used, "spec", is_key=True)
+        )
+    flavor, message = next(_find_missing_flavors(used, queues), (None, ""))
+    if flavor is None:
         return None
     reason, _, change = message.partition("; ")
-    return QueueFault(f"{reason.partition(', ')[0]}, so its queue admits nothing", change, place.node)
+    return QueueFault(f"{reason.partition(', ')[0]}, so its queue admits nothing", change, flavor)
 
 
-def _find_misplaced(name: str, metadata: Mapping[str, Node], queues: QueueState) -> QueueFault | None:
+def _find_misplaced(name: str, metadata: Mapping[str, Plain], queues: QueueState) -> QueueFault | None:
     """Find the LocalQueue that a job of another namespace names: either namespace may be wrong."""
     # Imported late: most queues are in the namespace of their jobs.
     from jobgen.model.meant import find_meant
@@ -444,9 +448,9 @@ def _find_misplaced(name: str, metadata: Mapping[str, Node], queues: QueueState)
     places = sorted(place for kind, place, each in queues.objects if kind == "LocalQueue" and each == name)
     if not places:
         return None
-    node = get_path(queues.objects["LocalQueue", places[0], name], "metadata", "namespace")
+    node = find_at(queues.objects["LocalQueue", places[0], name], "metadata", "namespace")
     if not places[0]:
-        node = get_path(queues.objects["LocalQueue", "", name], "metadata", "name")
+        node = find_at(queues.objects["LocalQueue", "", name], "metadata", "name")
         message = f"LocalQueue `{name}` has no namespace, and its jobs are in namespace `{namespace}`"
         return QueueFault(message, f"write `namespace: {namespace}` in its `metadata`", node, is_certain=False)
     if find_meant(places[0], [namespace]) and ("Namespace", "", places[0]) not in queues.objects:
@@ -458,7 +462,7 @@ def _find_misplaced(name: str, metadata: Mapping[str, Node], queues: QueueState)
     return QueueFault(message, change, None, ((node, f"LocalQueue `{name}`"),), is_of_namespace=True)
 
 
-def find_cause(obstacle: Obstacle, queue: Mapping[str, Node], queues: QueueState) -> Related:
+def find_cause(obstacle: Obstacle, queue: Mapping[str, Plain], queues: QueueState) -> Related:
     """Return what of the queue or flavor stands in the way, for a related location."""
     name = as_text(get_path(queue, "metadata", "name"))
     if obstacle.code == "quota":
@@ -472,4 +476,4 @@ def find_cause(obstacle: Obstacle, queue: Mapping[str, Node], queues: QueueState
         )[:1]
     field = {"selector": "nodeLabels", "taint": "nodeTaints", "topology": "topologyName"}.get(obstacle.code)
     flavor = queues.objects.get(("ResourceFlavor", "", obstacle.flavor), {})
-    return ((get_path(flavor, "spec", field), f"flavor `{obstacle.flavor}`"),) if field else ()
+    return ((find_at(flavor, "spec", field), f"flavor `{obstacle.flavor}`"),) if field else ()

@@ -13,7 +13,7 @@ from math import inf
 
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.resources import summarize_memory
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
 from jobgen.model.quantity import MAX_POWER, Quantity, parse_quantity
@@ -474,13 +474,13 @@ _PARENTS = {"Cohort": ("parentName", "parent"), "ClusterQueue": ("cohortName", "
 """The fields that name the cohort above an object; older versions of the API have the second."""
 
 
-def get_parent(obj: Mapping[str, Node]) -> Node:
+def get_parent(obj: Mapping[str, Plain]) -> Plain:
     """Return the node that names the cohort above a Cohort or ClusterQueue; None if there is none."""
     place = find_parent(obj)
     return None if place is None else place.node
 
 
-def find_parent(obj: Mapping[str, Node]) -> At | None:
+def find_parent(obj: Mapping[str, Plain]) -> At | None:
     """Return the place of the name of the cohort above a Cohort or ClusterQueue; None if there is none."""
     spec = as_mapping(obj.get("spec"))
     fields = _PARENTS.get(as_text(obj.get("kind")), ())

@@ -12,7 +12,7 @@ from jobgen.k8s.kueue import QUEUE_LABEL
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import Others
     from jobgen.features.kueue.queue_state import QueueState
-    from jobgen.model.data import Node
+    from jobgen.model.data import Plain
     from jobgen.rendering.config import ProjectConfig
     from jobgen.spec.overlay import Cluster
 
@@ -28,7 +28,7 @@ def _list_kinds() -> frozenset[str]:
 
 
 def _build(
-    cluster: Cluster, exported: Sequence[Mapping[str, Node]], own: Sequence[Mapping[str, Node]], others: Others
+    cluster: Cluster, exported: Sequence[Mapping[str, Plain]], own: Sequence[Mapping[str, Plain]], others: Others
 ) -> QueueState:
     from jobgen.features.kueue.queue_state import QueueState
 

@@ -22,10 +22,9 @@ from jobgen.features.launch.options import (
 )
 from jobgen.features.launch.torchrun import JOINED, Torchrun
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World, count_visible
-from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.place import is_same
+from jobgen.model.place import Place, is_same
 
 NAMES = frozenset(("accelerate", "accelerate-launch", "accelerate.commands.launch"))
 SYNTAX = make_syntax("accelerate", stops=True)
@@ -48,7 +47,7 @@ class _Settings(NamedTuple):
     deepspeed_launcher: str
     has_file: bool
     has_file_rank: bool
-    source: Node
+    source: Place
     """Where the path of its file was written."""
 
     def name(self, option: str, word: Word) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from jobgen.features.launch import hf_trainer, megatron, memory, python_calls, serving, trainers
 from jobgen.features.launch.judge import Judged, Stage, judge_manifest
@@ -14,10 +15,10 @@ from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.redaction import redact_words
 from jobgen.k8s.secrets import find_secrets
-from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.data import TracedScalar
 from jobgen.model.finding import pluralize
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.place import node_at
+from jobgen.model.place import At, Place, node_at
 
 _UNKNOWN = "unknown"
 _FACTORS = 3  # of a batch size
@@ -32,7 +33,7 @@ class Row(NamedTuple):
     value: str
     source: str
     """What gives it: an option, a field, or how it is computed."""
-    node: Node = None
+    node: Place = None
     """Where it was written; None if it is computed."""
 
 
@@ -46,8 +47,8 @@ class Described(NamedTuple):
     rows: tuple[Row, ...]
 
 
-def describe_launches(manifest: Manifest) -> list[Described]:
-    """Return what each role of a job launches."""
+def describe_launches(manifest: Manifest, locate: Callable[[Place], Any] = node_at) -> list[Described]:
+    """Return what each role of a job launches; `locate` returns the nodes of places, which may have locations."""
     found: dict[object, Described] = {}
     # Few objects launch something that has numbers.
     read_secrets = cache(lambda: find_secrets(manifest.object))
@@ -55,7 +56,7 @@ def describe_launches(manifest: Manifest) -> list[Described]:
         role = judged.launch.container.pod.role
         names = (role.replica_type,) if role else ()
         for stage in judged.stages:
-            rows = tuple(row._replace(node=node_at(row.node)) for row in _list_rows(judged, stage))
+            rows = tuple(row._replace(node=locate(row.node)) for row in _list_rows(judged, stage, locate))
             # Other programs of a script, such as `pip`, have no numbers.
             if any(row.name not in ("pods", "GPUs per pod") for row in rows):
                 command = show_command(stage.program, read_secrets())
@@ -78,9 +79,9 @@ def _quote(text: str) -> str:
     return f"'{text}'" if not text or any(sign in text for sign in " \t\n\"'$&|;<>()") else text
 
 
-def _list_rows(judged: Judged, stage: Stage) -> Iterator[Row]:
+def _list_rows(judged: Judged, stage: Stage, locate: Callable[[Place], Any]) -> Iterator[Row]:
     pods = judged.launch.pods
-    yield Row("pods", _show(pods.count), *_find_count(pods))
+    yield Row("pods", _show(pods.count), *_find_count(pods, locate))
     yield Row("GPUs per pod", _show(pods.gpus), "resources", pods.container.device_place)
     world = stage.world
     if world.is_launched:
@@ -97,25 +98,25 @@ def _list_rows(judged: Judged, stage: Stage) -> Iterator[Row]:
             yield Row("memory per GPU", f"at least {memory.show_bytes(bound.bytes)}", bound.text)
 
 
-def _find_count(pods: Pods) -> tuple[str, Node]:
+def _find_count(pods: Pods, locate: Callable[[Place], Any]) -> tuple[str, Place]:
     """Return the field with the number of pods, and where it is written; of several roles, that of the last."""
-    written = map(node_at, pods.counts)
-    nodes = [node for node in written if not (isinstance(node, TracedScalar) and node.layer.startswith("kind "))]
+    written = [(place, locate(place)) for place in pods.counts]
+    nodes = [
+        (place, node)
+        for place, node in written
+        if not (isinstance(node, TracedScalar) and node.layer.startswith("kind "))
+    ]
     # The number of workers is one less than the number of pods that is written.
-    totals = [node for node in nodes if str(pods.count) in (str(value_of(node)), getattr(node, "written", ""))]
-    node = next(iter(totals), nodes[-1] if nodes else None)
+    totals = [
+        (place, node) for place, node in nodes if str(pods.count) in (str(node_at(place)), getattr(node, "written", ""))
+    ]
+    place, node = next(iter(totals), nodes[-1] if nodes else (None, None))
     if pods.container.pod.manifest.group == "ray.io":
         return "Ray runs it on the head", None
     if not totals:
-        return "replicas of all roles", node
+        return "replicas of all roles", place
     is_written = isinstance(node, TracedScalar) and node.layer in ("", "manifest")
-    return (_find_key(pods.container.pod.manifest.object, node) if is_written else "") or "replicas", node
-
-
-def _find_key(tree: Node, leaf: Node) -> str:
-    """Return the key of a value in an object; empty if it is not there."""
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    return next(filter(None, (str(key) if value is leaf else _find_key(value, leaf) for key, value in items)), "")
+    return str(place.key) if is_written and type(place) is At else "replicas", place
 
 
 def _list_script_rows(stage: Stage, pods: Pods) -> Iterator[Row]:
@@ -193,7 +194,7 @@ def _name_source(words: Mapping[str, Word], name: str) -> str:
     return f"-{name}" if len(name) < _SHORT else f"--{name if '.' in name else name.replace('_', '-')}"
 
 
-def _find(words: Mapping[str, Word], name: str) -> Node:
+def _find(words: Mapping[str, Word], name: str) -> Place:
     return words[name].node if name in words else None
 
 

@@ -11,7 +11,7 @@ from jobgen.k8s.nodes import as_list, as_text, get_path, list_mappings
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.shell.commands import MAX_SHOWN, shorten, split_words
 from jobgen.k8s.shell.syntax import SyntaxFault, parse_all
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, node_at
@@ -69,13 +69,13 @@ def _report(word: Word, program: Program, manifest: Manifest) -> Fault:
     return Fault(word.node, f"{message}; {advice}", fix=(FixStep("split", word.node, parts),))
 
 
-def _find_list(word: Word, manifest: Manifest) -> Sequence[Node]:
+def _find_list(word: Word, manifest: Manifest) -> Sequence[Plain]:
     """Return the list of a command that has a word as an item of its own; empty if it is a part of a script."""
     containers = (each for pod in manifest.pods for each in pod.containers)
     lists = (as_list(each.data.get(field)) for each in containers for field in ("command", "args"))
     place = word.node
-    found: Sequence[Node] = next((items for items in lists if type(place) is At and items is place.holder), ())
-    return found if value_of(node_at(place)) == word.text else ()
+    found: Sequence[Plain] = next((items for items in lists if type(place) is At and items is place.holder), ())
+    return found if node_at(place) == word.text else ()
 
 
 def check_name(program: Program) -> Iterator[Fault]:
@@ -83,7 +83,7 @@ def check_name(program: Program) -> Iterator[Fault]:
     name = program.path
     if program.is_module and (module := PROGRAMS_AS_MODULES.get(name)):
         message = f"`{name}` is a program, and not a module that `-m` starts; write `{module}`, or start `{name}`"
-        fix = (FixStep("set", program.node, module),) if value_of(node_at(program.node)) == name else ()
+        fix = (FixStep("set", program.node, module),) if node_at(program.node) == name else ()
         yield Fault(program.node, message, fix=fix)
         return
     if not program.is_module or (not name.endswith(".py") and "/" not in name):
@@ -93,7 +93,7 @@ def check_name(program: Program) -> Iterator[Fault]:
         yield Fault(program.node, f"{message}; remove `-m`")
         return
     meant = name.removesuffix(".py").strip("./").replace("/", ".")
-    fix = (FixStep("set", program.node, meant),) if value_of(node_at(program.node)) == name else ()
+    fix = (FixStep("set", program.node, meant),) if node_at(program.node) == name else ()
     yield Fault(program.node, f"{message}; write `{meant}`, or remove `-m`", fix=fix)
 
 

@@ -21,7 +21,7 @@ from jobgen.features.launch.trainers import check_lightning, check_torchtitan
 from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Location, location_of, value_of
+from jobgen.model.data import Location, location_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at, identify, is_same, node_at
 from jobgen.yamlio.inner_text import find_line
@@ -171,7 +171,7 @@ def _find_faults(manifest: Manifest, judged_roles: Sequence[Judged]) -> Iterator
                 place = find_at(judged.launch.container.data, "command") or At(manifest.object, "kind")
             # Roles that have the same command, from one line, have one fault, and so have those that read one file.
             text = judged.launch.volumes.find_text(fault.file) if fault.file else None
-            origin = (fault.file, value_of(text), fault.inside) if text is not None else None
+            origin = (fault.file, text, fault.inside) if text is not None else None
             key = (origin or location_of(node_at(place)) or identify(place), fault.key)
             if key not in seen:
                 seen.add(key)

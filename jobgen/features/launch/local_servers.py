@@ -10,7 +10,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_node
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.shell.commands import Argument, find_option_values, parse_command
 from jobgen.k8s.workloads import list_template_paths
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -75,7 +75,7 @@ def check_local(manifest: Manifest) -> Iterator[Fault]:
                 break
 
 
-def find_hidden_servers(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
+def find_hidden_servers(objects: Sequence[Mapping[str, Plain]]) -> Iterator[tuple[int, Problem]]:
     """Report servers that listen to 127.0.0.1 and that a Service of the same objects leads to, by number.
 
     Those with a probe or a declared port are reported without the Service.
@@ -105,7 +105,7 @@ def find_hidden_servers(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple
                     break
 
 
-def _name_service(service: Mapping[str, Node], port: int) -> str:
+def _name_service(service: Mapping[str, Plain], port: int) -> str:
     """Return the name of a Service if it leads to a port of its pods."""
     ports = map(as_mapping, as_list(get_path(service, "spec", "ports")))
     is_target = any(as_integer(each.get("targetPort", each.get("port"))) == port for each in ports)
@@ -192,6 +192,6 @@ def _find_use(container: Container, port: int) -> str:
         for kind in ("httpGet", "tcpSocket", "grpc"):
             asked = get_path(probe, kind, "port")
             is_own = as_integer(asked) == port or (as_text(asked) and as_text(asked) in names)
-            if asked is not None and is_own and value_of(get_path(probe, kind, "host")) is None:
+            if asked is not None and is_own and get_path(probe, kind, "host") is None:
                 return f"the {field}"
     return "other pods" if names else ""

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from jobgen.features.convert.operators.created import Fields, as_fields, as_items, as_string
 from jobgen.k8s.nodes import as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 
 
@@ -17,7 +17,7 @@ class MountedFolder(NamedTuple):
 
     path: str
     """Where it is mounted."""
-    files: Mapping[str, Node]
+    files: Mapping[str, Plain]
     """The texts of its files, by their paths below it; null for a file whose text is not known."""
     is_complete: bool
     """True if it certainly has no other files."""
@@ -32,7 +32,7 @@ class MountedFiles:
         self,
         mounts: Sequence[Fields],
         volumes: Sequence[Fields],
-        find_config: Callable[..., Mapping[str, Node] | None],
+        find_config: Callable[..., Mapping[str, Plain] | None],
     ) -> None:
         self._mounts = mounts
         self._volumes = {as_string(volume.get("name")): volume for volume in volumes}
@@ -52,7 +52,7 @@ class MountedFiles:
             return None
         return self._read_volume(*found)
 
-    def find_text(self, path: str) -> Node:
+    def find_text(self, path: str) -> Plain:
         """Return the text of a file as it is written; None if it is not known."""
         path = posixpath.normpath(path)
         found = self._find_mount(path)
@@ -63,7 +63,7 @@ class MountedFiles:
         volume = self._read_volume(folder, mount)
         return volume.files.get(inner) if volume else None
 
-    def locate_text(self, path: str) -> Node:
+    def locate_text(self, path: str) -> Plain:
         """Return the text of a file as it is written, with its location; None if it is not known."""
         located = MountedFiles(self._mounts, [*self._volumes.values()], partial(self._find_config, is_traced=True))
         return located.find_text(path)
@@ -87,7 +87,7 @@ class MountedFiles:
         return self._known[folder]
 
     def _read_sources(self, folder: str, volume: Fields) -> MountedFolder:
-        files: dict[str, Node] = {}
+        files: dict[str, Plain] = {}
         is_complete, config = True, ""
         sources = [as_fields(each) for each in as_items(as_fields(volume.get("projected")).get("sources"))]
         for source in sources or [volume]:
@@ -104,6 +104,6 @@ class MountedFiles:
         return MountedFolder(folder, files, is_complete, config)
 
 
-def to_text(node: Node) -> str | None:
+def to_text(node: Plain) -> str | None:
     """Return the text of a value of a ConfigMap; None if it is binary."""
-    return None if value_of(node) is None else as_text(node)
+    return None if node is None else as_text(node)

@@ -13,7 +13,6 @@ from jobgen.features.launch.read_job import start_words
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.k8s.nodes import as_integer, as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -277,7 +276,7 @@ def _check_root(program: Program, pods: Pods) -> Iterator[Fault]:
     holders = (own.data, own.pod.spec) if own else ()
     users = (find_at(holder, "securityContext", "runAsUser") for holder in holders)
     user = next((each for each in users if each is not None and each.node is not None), None)
-    if user is None or value_of(user.node) != 0 or type(value_of(user.node)) is not int:
+    if user is None or user.node != 0 or type(user.node) is not int:
         return
     message = f"`{program.path}` of Open MPI refuses to run as root, which `runAsUser: 0` asks for"
     error = "mpirun has detected an attempt to run as root"
@@ -447,7 +446,7 @@ def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fa
 def _is_first(pods: Pods) -> bool:
     """Return True if the job is one of training-operator."""
     kind = pods.container.pod.manifest.kind
-    return kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
+    return kind is not None and kind.api_version == "kubeflow.org/v1"
 
 
 def _find_per_node(launch: _Launch) -> Word | None:
@@ -505,7 +504,7 @@ def _uses_open_mpi(program: Program, pods: Pods) -> bool:
     options = read_options(_split(program.words)[0], SYNTAX)
     if program.name.endswith((".openmpi", "erun")) or _OPEN_MPI & options.values.keys():
         return True
-    is_second = manifest.kind is not None and value_of(manifest.kind.api_version) == "kubeflow.org/v2beta1"
+    is_second = manifest.kind is not None and manifest.kind.api_version == "kubeflow.org/v2beta1"
     return is_second and as_text(manifest.spec.get("mpiImplementation")) in ("", "OpenMPI")
 
 

@@ -8,8 +8,9 @@ from types import CodeType
 from typing import Any
 
 from jobgen.features.launch.values import Fault, Pods, Program, Word
-from jobgen.model.data import Location, Node
+from jobgen.model.data import Location
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import Place
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo.shipped import read_data
 from jobgen.yamlio.read import read_shared
@@ -332,7 +333,7 @@ def find_key_place(text: str, path: str) -> Location | None:
     return Location("", line, at - begin + 1, line, last + 1)
 
 
-def compared_values(pods: Pods) -> tuple[tuple[Node, str], ...]:
+def compared_values(pods: Pods) -> tuple[tuple[Place, str], ...]:
     """Return the numbers of pods and GPUs as they are written, for `Fault.related`."""
     return tuple((node, "") for node in (*pods.counts, pods.container.device_place) if node is not None)
 

@@ -13,7 +13,7 @@ from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import RAY_CLUSTERS
-from jobgen.model.data import Location, value_of
+from jobgen.model.data import Location
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits, to_milli
 
@@ -236,7 +236,7 @@ def list_ray_nodes(manifest: Manifest) -> list[RayNode] | None:
         return None
     cluster = as_mapping(get_path(manifest.object, *RAY_CLUSTERS[manifest.kind_name]))
     containers = {id(pod.template): pod.containers[0] for pod in manifest.pods if pod.containers}
-    is_scaled = value_of(cluster.get("enableInTreeAutoscaling")) is True
+    is_scaled = cluster.get("enableInTreeAutoscaling") is True
     nodes: list[RayNode] = []
     for group in map(as_mapping, (cluster.get("headGroupSpec"), *as_list(cluster.get("workerGroupSpecs")))):
         container = containers.get(id(group.get("template")))
@@ -245,8 +245,8 @@ def list_ray_nodes(manifest: Manifest) -> list[RayNode] | None:
         given = as_mapping(group.get("rayStartParams"))
         is_head = group is cluster.get("headGroupSpec")
         field = "maxReplicas" if is_scaled else "replicas"
-        replicas = value_of(group.get(field, group.get("minReplicas", 1)))
-        hosts = value_of(group.get("numOfHosts", 1))
+        replicas = group.get(field, group.get("minReplicas", 1))
+        hosts = group.get("numOfHosts", 1)
         count = 1 if is_head else replicas * hosts if isinstance(replicas, int) and isinstance(hosts, int) else None
         gpus = parse_digits(as_text(given["num-gpus"])) if "num-gpus" in given else container.gpus
         wanted = given.get("num-cpus", container.limits.get("cpu", container.requests.get("cpu")))

@@ -23,7 +23,7 @@ from jobgen.features.launch.signs import find_trainers
 from jobgen.features.launch.values import Pods, Program, Word, count_gpus
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
-from jobgen.model.data import Node, TracedScalar, untraced, value_of
+from jobgen.model.data import Plain, untraced
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, Place, find_at
@@ -79,14 +79,12 @@ def read_launches(manifest: Manifest, *, copies: bool) -> Iterator[Launch]:
     found = find_trainers(manifest)
     if not found:
         return
-    leaves = [leaf for _, each in found for leaf in (*each.command_line, *each.data.values())]
-    is_plain = not any(type(leaf) is TracedScalar for leaf in leaves)
     wanted: list[tuple[int, Pod, Container]] = []
     seen: list[Container] = []
     for number, (pod, container) in enumerate(found):
         if pod.role is not None and not pod.role.count:
             continue
-        is_copy = is_plain and any(container.data == each.data for each in seen)
+        is_copy = any(container.data == each.data for each in seen)
         if not is_copy:
             seen.append(container)
         if is_copy == copies:
@@ -95,7 +93,7 @@ def read_launches(manifest: Manifest, *, copies: bool) -> Iterator[Launch]:
         return
     is_ranked = any(_is_ranked(container) for _, container in found)
     with limit_pods(2 if is_ranked else 1):
-        created = create_all(manifest.object, (), manifest.cluster, is_plain=is_plain)
+        created = create_all(manifest.object, (), manifest.cluster, is_plain=True)
     for number, pod, container in wanted:
         first = _find_created(created, pod)
         reader = _Reader(manifest, container, first, created)
@@ -114,7 +112,7 @@ def read_launches(manifest: Manifest, *, copies: bool) -> Iterator[Launch]:
 def read_environments(manifest: Manifest) -> Iterator[tuple[Container, Mapping[str, Word]]]:
     """Yield the containers of a job, each with its variables and those that its operator sets."""
     with limit_pods(1):
-        created = create_all(manifest.object, (), manifest.cluster, is_plain=manifest.is_plain)
+        created = create_all(manifest.object, (), manifest.cluster, is_plain=True)
     for pod in manifest.pods:
         first = _find_created(created, pod)
         for container in pod.containers if pod.part == "whole" else ():
@@ -215,7 +213,7 @@ class _Reader:
                 continue
             text = "" if value is None else str(value)
             place = places.get(name)
-            is_same = place is not None and value_of(place.node) == value
+            is_same = place is not None and place.node == value
             expanded = to_word(expand_references(text, env), place if is_same else None)
             env[name] = expanded
         self.add_unseen(env)
@@ -269,7 +267,7 @@ class _Reader:
         value = self.pod.annotations.get(found, self.pod.labels.get(found))
         return value if isinstance(value, str) and "<" not in value else None
 
-    def find_config(self, name: str, *, is_traced: bool = False) -> Mapping[str, Node] | None:
+    def find_config(self, name: str, *, is_traced: bool = False) -> Mapping[str, Plain] | None:
         """Return the data of a ConfigMap that the operator creates, or that the repository has."""
         for each in self.created.objects:
             if each.kind == "ConfigMap" and each.name == name:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation
 from jobgen.features.launch.signs import has_launch
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, TracedScalar
+from jobgen.model.data import TracedScalar
 from jobgen.model.finding import Problem
+from jobgen.model.place import Place
 from jobgen.model.sentence import replace_words
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _finish(fault: Fault, problem: Problem, is_spec: bool) -> Problem:
     return problem._replace(sentence=message, related=(*related, *_list_overrides(problem.related)))
 
 
-def _list_overrides(related: Iterable[tuple[Node, str]]) -> Iterator[tuple[Node, str]]:
+def _list_overrides(related: Iterable[tuple[Place, str]]) -> Iterator[tuple[Place, str]]:
     """Yield the compared values that an overlay has changed, each with what it changed."""
     seen: set[object] = set()
     for node, text in related:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from jobgen.features.convert.operators.created import as_fields, as_items
 from jobgen.features.launch.mounted_files import MountedFiles, to_text
 from jobgen.features.launch.shell.mistakes import Mistake, find_mistakes
 from jobgen.k8s.objects import Container
 from jobgen.k8s.shell.commands import find_script
-from jobgen.model.data import Node, TracedScalar, location_of, untraced
+from jobgen.model.data import TracedScalar, location_of, untraced
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -50,7 +51,7 @@ class Script(NamedTuple):
     text: str
     item: Place
     path: str = ""
-    locate: Callable[[], Node] | None = None
+    locate: Callable[[], Any] | None = None
     """Returns the text of a file with its location, which is in another object."""
     shell: str = ""
     """The shell that runs it."""

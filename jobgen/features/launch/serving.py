@@ -22,7 +22,6 @@ from jobgen.features.launch.server_options import check_command, check_options
 from jobgen.features.launch.values import Fault, Model, Pods, Program, Word, World, find_model
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
-from jobgen.model.data import value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
@@ -285,7 +284,7 @@ def _check_memory(server: Server, pods: Pods) -> Iterator[Fault]:
     needed = own * _PER_GPU[is_data_parallel]
     if own > 1 and size and size < needed * 1000:
         message = (
-            f"`sizeLimit: {value_of(node)}` is small for the shared memory of {own} GPUs: segments of processes that "
+            f"`sizeLimit: {node}` is small for the shared memory of {own} GPUs: segments of processes that "
             f"crashed stay in it, and NCCL fails when it is full; use at least {needed >> 30 or 1}Gi"
         )
         yield Fault(At(volume["emptyDir"], "sizeLimit"), message, is_error=False, rule="small-shared-memory")
@@ -311,7 +310,7 @@ def _check_probes(server: Server, program: Program, pods: Pods) -> Iterator[Faul
     for field in _PROBES:
         probe = as_mapping(container.data.get(field))
         place = next((find_at(probe, kind, "port") for kind in ("httpGet", "tcpSocket", "grpc") if kind in probe), None)
-        asked = as_number(value_of(place.node)) if place is not None else None
+        asked = as_number(place.node) if place is not None else None
         if port and asked and asked != port:
             message = f"the {field} asks port {asked}, but the server listens to {port}, so the pod is never ready"
             if field != "readinessProbe":
@@ -326,7 +325,7 @@ def _check_start(server: Server, container: Container) -> Iterator[Fault]:
     if not probe or "startupProbe" in container.data:
         return
     numbers = [probe.get("initialDelaySeconds", 0), probe.get("periodSeconds", 10), probe.get("failureThreshold", 3)]
-    delay, period, failures = (as_number(value_of(node)) for node in numbers)
+    delay, period, failures = (as_number(node) for node in numbers)
     model = find_model(server.model) if server.model else None
     is_large = model is not None and model.parameters >= _LARGE
     least = _LARGE_SECONDS if is_large else _START_SECONDS

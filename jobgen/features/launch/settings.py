@@ -9,7 +9,6 @@ from jobgen.features.launch.values import Fault, count_gpus, count_listed, find_
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest
-from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -122,8 +121,8 @@ def _may_have_cards(container: Container) -> bool:
     spec, security = container.pod.spec, as_mapping(container.data.get("securityContext"))
     resources = [str(name) for name in (*container.limits, *container.requests) if "/" in str(name)]
     return (
-        value_of(spec.get("hostNetwork")) is True
-        or value_of(security.get("privileged")) is True
+        spec.get("hostNetwork") is True
+        or security.get("privileged") is True
         or any(not is_device(name) for name in resources)
         or bool(container.pod.metadata.get("annotations"))
         or bool(as_list(spec.get("resourceClaims")))

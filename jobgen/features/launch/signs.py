@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container, Manifest, Pod
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 
 CHECKED_WORDS = ("NCCL_SOCKET", "NCCL_IB", "GLOO_SOCKET", "CUDA_VISIBLE", "DMLC_NUM", "OMP_NUM")
@@ -108,11 +108,11 @@ def find_trainers(manifest: Manifest) -> list[tuple[Pod, Container]]:
     return found
 
 
-def _list_files(pod: Pod) -> list[dict[str, Node]]:
+def _list_files(pod: Pod) -> list[dict[str, Plain]]:
     return [volume for volume in pod.volumes if "configMap" in volume or "projected" in volume]
 
 
-def _runs_file(volumes: list[dict[str, Node]], container: Container) -> bool:
+def _runs_file(volumes: list[dict[str, Plain]], container: Container) -> bool:
     """Return True if a container mounts one of some volumes and names a file in it in its command or a variable."""
     if not volumes:
         return False

@@ -17,7 +17,6 @@ from jobgen.features.launch.values import VISIBLE, Fault, Pods, Program, Word, W
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.k8s.operators import is_operator_since
-from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -402,7 +401,7 @@ def _meets_others(pods: Pods) -> bool:
 def is_started_by_operator(pods: Pods) -> bool:
     """Return True if the operator of TensorStack starts torchrun itself."""
     spec = pods.container.pod.manifest.spec if pods.kind == "PyTorchTrainingJob" else {}
-    return any(value_of(get_path(spec, name, "enabled")) is True for name in ("torchrunConfig", "elastic"))
+    return any(get_path(spec, name, "enabled") is True for name in ("torchrunConfig", "elastic"))
 
 
 def describe_twice(program: Program, pods: Pods) -> Fault:
@@ -427,7 +426,7 @@ def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
 
 def fix_value(given: Word, value: str) -> tuple[FixStep, ...]:
     """Return the steps that set the value of an option, if it is an argument of its own, or has one."""
-    text = str(value_of(node_at(given.node)))
+    text = str(node_at(given.node))
     name, equals, old = text.partition("=")
     if text == given.text:
         return (FixStep("set", given.node, value),)
@@ -542,7 +541,7 @@ def _find_field(manifest: Manifest) -> At | None:
 def check_field(manifest: Manifest) -> Iterator[Fault]:
     """Compare the processes in a field of the job with the GPUs of its pods, if no launcher is seen that reads it."""
     place = _find_field(manifest)
-    count = parse_digits(str(value_of(place.node))) if place is not None and manifest.kind_name in JOINED else None
+    count = parse_digits(str(place.node)) if place is not None and manifest.kind_name in JOINED else None
     # Another rule reports that no process is started.
     for role in manifest.roles if count else ():
         main = role.pod.main_container
@@ -629,7 +628,7 @@ def _compare(
     fix = () if not is_torchrun else (FixStep("set", value.node, gpus),) if takes_numbers else fix_value(value, meant)
     related = ((container.device_place, ""),)
     shown = f"{start}: {_count_processes(count)}" if start else _count_processes(count)
-    is_option = is_torchrun and "--nproc" in str(value_of(node_at(value.node)))
+    is_option = is_torchrun and "--nproc" in str(node_at(value.node))
     written = "--nproc-per-node=gpu" if is_option else meant if fix else ""
     advice = advice or (f"write `{written}`" if written else f"use {gpus}")
     if count > gpus:
@@ -659,7 +658,7 @@ def check_entrypoint(program: Program, pods: Pods) -> Iterator[Fault]:
     """Report a launcher that starts no processes on the workers."""
     manifest = pods.container.pod.manifest
     workers = sum(role.count for role in manifest.roles if role.name != "head")
-    on_worker = workers == 1 and value_of(manifest.spec.get("entrypointNumGpus"))
+    on_worker = workers == 1 and manifest.spec.get("entrypointNumGpus")
     if workers and not on_worker:
         message = f"Ray runs `{program.path}` on one pod, and the {pluralize(workers, 'worker')} stay idle"
         yield Fault(program.node, f"{message}; start the processes with Ray Train", False, rule=ALONE_RULE)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from jobgen.features.launch.shell.values import Word, find_variable
 from jobgen.k8s.devices import is_device, is_device_share
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Container
-from jobgen.model.data import Location, Node
+from jobgen.model.data import Location, Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -109,7 +110,7 @@ class Fault(NamedTuple):
     """Where it is in the text of that file, or of `at`."""
     at: Place = None
     """The text that the fault is in, as it is written."""
-    locate: Callable[[], Node] | None = None
+    locate: Callable[[], Any] | None = None
     """Returns the text of the file with its location, which is in another object."""
     in_spec: tuple[str, str] = ("", "")
     """Words of the message, and what it says instead if the job is rendered from a spec."""
@@ -160,7 +161,7 @@ def find_absent(text: str, gpus: int) -> str | None:
     return next((number for number in numbers if number.isdecimal() and int(number[:9]) >= gpus), None)
 
 
-def count_gpus(container: Container, limits: Mapping[str, Node]) -> int | None:
+def count_gpus(container: Container, limits: Mapping[str, Plain]) -> int | None:
     """Return the GPUs of a container; None if they cannot be counted, as shares, or are other devices."""
     if any(_PARTS.match(str(name)) or is_device_share(str(name)) for name in limits):
         return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.features.launch.values import Fault
 from jobgen.k8s.nodes import as_text
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
@@ -91,7 +91,7 @@ _OPTIONS_OF_ALLOCATOR = frozenset(
 _ALLOCATOR_WORD = lazy_pattern(r"(?:\A|,)\s*([a-z]\w+)\s*([:=])")
 
 
-def check_allocator(name: str, entry: Mapping[str, Node]) -> Iterator[Fault]:
+def check_allocator(name: str, entry: Mapping[str, Plain]) -> Iterator[Fault]:
     """Yield an option of PyTorch's allocator that is misspelled, or that has `=` instead of a colon."""
     text = as_text(entry.get("value"))
     for found in _ALLOCATOR_WORD.finditer(text) if "$" not in text else ():
@@ -109,7 +109,7 @@ def check_allocator(name: str, entry: Mapping[str, Node]) -> Iterator[Fault]:
             return
 
 
-def check_value(name: str, entry: Mapping[str, Node]) -> Iterator[Fault]:
+def check_value(name: str, entry: Mapping[str, Plain]) -> Iterator[Fault]:
     """Yield what is wrong with the value of a variable of `VALUES`."""
     text, known = as_text(entry.get("value")).strip(), VALUES[name]
     words = [each.strip() for each in text.split(",")] if known.is_list else [text]

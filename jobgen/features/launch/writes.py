@@ -26,7 +26,6 @@ from jobgen.k8s.shell.tree import (
     Word,
 )
 from jobgen.k8s.shell.tree import Script as Commands
-from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -69,8 +68,8 @@ def _list_mounts(container: Container) -> Iterator[_Mount]:
     for mount in map(as_mapping, as_list(container.data.get("volumeMounts"))):
         volume = volumes.get(as_text(mount.get("name")), {})
         source = next((name for name in _ALWAYS if name in volume), "")
-        is_read_only = value_of(mount.get("readOnly")) is True
-        is_read_only = is_read_only or value_of(get_path(volume, "persistentVolumeClaim", "readOnly")) is True
+        is_read_only = mount.get("readOnly") is True
+        is_read_only = is_read_only or get_path(volume, "persistentVolumeClaim", "readOnly") is True
         reason = f"a volume of a {source[:1].upper()}{source[1:]}" if source in ("configMap", "secret") else ""
         reason = reason or ("a volume that is read-only" if source or is_read_only else "")
         path = as_text(mount.get("mountPath"))

@@ -29,7 +29,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.redaction import redact_at, redact_tree
 from jobgen.k8s.resources import count_gpus
 from jobgen.k8s.secrets import find_secrets
-from jobgen.model.data import Location, untraced
+from jobgen.model.data import Location
 from jobgen.model.finding import Finding, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
@@ -197,7 +197,7 @@ def _read_captured(
         if f"{resource.plural}.{resource.group.rpartition('/')[0]}" in not_read:
             unread[f"{resource.plural}.{resource.group}"] = _NOT_CAPTURED
     for place in (folder, f"{folder}/.running"):
-        yield from (untraced(each) for each in read_exported(config.layers, place, []))
+        yield from read_exported(config.layers, place, [])
 
 
 def _mask(rendered: Rendered) -> Rendered:

@@ -27,7 +27,7 @@ from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import RequestedAmount, format_amount, list_amounts, sum_gpus
 from jobgen.k8s.workloads import find_workload
-from jobgen.model.data import Location, Node, untraced, value_of
+from jobgen.model.data import Location, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.placed import with_nodes
@@ -363,11 +363,13 @@ def _measure_share(used: int, limit: int) -> int:
 def _read_quotas(snapshot: Snapshot, env: str, cluster: Cluster) -> ClusterState | None:
     """Read the state of the cluster, as `exceeds-quota` does; None if it has no ResourceQuota."""
     root = snapshot.project.root
-    exported: list[Mapping[str, Node]] = []
+    exported: list[Mapping[str, Any]] = []
     if cluster.state and folder_exists(root, cluster.state):
         exported += read_exported(snapshot.project.layers, cluster.state, [])
     kinds = list_kinds_to_read((), with_references=bool(cluster.complete))
-    own = [each.object for each in snapshot.objects if each.env == env and name_object(each.object)[0] in kinds]
+    own: list[Any] = [
+        each.object for each in snapshot.objects if each.env == env and name_object(each.object)[0] in kinds
+    ]
     has_quotas = any(name_object(obj)[0] == _QUOTA for obj in (*exported, *own))
     return build_state(cluster, exported, own, ()) if has_quotas else None
 

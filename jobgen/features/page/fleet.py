@@ -15,7 +15,7 @@ from jobgen.k8s.nodes import as_text
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals, list_counted_pods
-from jobgen.model.data import Node
+from jobgen.model.data import Node, text_of
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Identity
 from jobgen.model.named_tuple import NamedTuple
@@ -161,7 +161,7 @@ def _read_owner(*metadata: Mapping[str, Node]) -> str:
     for values in metadata:
         for key in values:
             if str(key).rpartition("/")[2] == "owner":
-                return as_text(values[key])
+                return text_of(values[key])
     return ""
 
 
@@ -174,7 +174,7 @@ def describe_missing(number: int, job: Job, runner: EnvironmentRunner) -> FleetC
     labels: Mapping[str, Node] = attributes.labels
     state, text = (INACTIVE, f"it {reason}") if reason else (BROKEN, "it cannot be rendered; see its findings")
     cell = FleetCell(number, runner.name, state, text, attributes.kind, attributes.namespace, job.document.name)
-    return cell._replace(team=as_text(labels.get("team")), owner=_read_owner(labels))
+    return cell._replace(team=text_of(labels.get("team")), owner=_read_owner(labels))
 
 
 NEW, KNOWN = "new", "known"

@@ -37,7 +37,7 @@ from jobgen.features.page.stored_pages import JobLines, complete_lines
 from jobgen.features.page.timeline import list_forecast_tables
 from jobgen.k8s.distinctive import is_distinctive
 from jobgen.k8s.redaction import MASK, order_secrets
-from jobgen.k8s.secrets import find_secrets, list_held
+from jobgen.k8s.secrets import find_secrets
 from jobgen.model.builtin_rules import UNREADABLE_RULES
 from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.finding import Finding, Severity
@@ -45,6 +45,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings
 from jobgen.rendering.config import read_traced_source
 from jobgen.rendering.environment import Rendered
+from jobgen.rendering.file_secrets import list_traced_held
 from jobgen.rendering.provenance import list_assignments
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact import find_file_secrets, redact_source
@@ -182,7 +183,7 @@ def list_manifest_lines(
     # All trees stay alive here, because lines are known by the `id` of their nodes.
     traces = list(tracer.trace_each(job, [objects[0].env for objects in cells]))
     trees = (traced.select(made.companion) for objects, traced in zip(cells, traces, strict=True) for made in objects)
-    nodes = (each.node for tree in filter(None, trees) for each in list_held(tree) if each.name) if whole else ()
+    nodes = (each.node for tree in filter(None, trees) for each in list_traced_held(tree) if each.name) if whole else ()
     held = {id(node) for node in nodes if type(node) is TracedScalar}
     listed: ListedLines[Line] = {}
     manifests: list[list[Line]] = []

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from jobgen.k8s.objects import Container
 from jobgen.k8s.shell import SHELLS
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
@@ -99,11 +99,10 @@ def split_words(text: str) -> tuple[str, ...]:
     return read_single(text)
 
 
-def parse_command(command_line: Iterable[Node]) -> list[Argument]:
+def parse_command(command_line: Iterable[Plain]) -> list[Argument]:
     """Return the arguments of a command line; those in scripts are words of a shell, with `;` between commands."""
     arguments: list[Argument] = []
-    for at, node in enumerate(command_line):
-        text = value_of(node)
+    for at, text in enumerate(command_line):
         if isinstance(text, str):
             parts = _split_item(text) if has_any(text, " \n\t") else (text,)
             arguments += [Argument(part, at) for part in parts]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import ValidFields, value_of, with_tree
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.model.data import ValidFields, text_of, value_of, with_tree
 from jobgen.model.finding import Problem
 from jobgen.rendering.by_kind import EXIT_CODE
 from jobgen.rendering.expand import JobSpec
@@ -50,11 +50,11 @@ def finish(_job: JobSpec, resource: dict[str, Any], _problems: list[Problem]) ->
     left: list[Any] = list(as_list(resource["spec"].get("replicatedJobs")))
     ordered: list[Any] = []
     while left:
-        waiting = {as_text(item.get("name")) for item in left}
+        waiting = {text_of(item.get("name")) for item in left}
         free = (
             item
             for item in left
-            if not any(as_text(as_mapping(each).get("name")) in waiting for each in as_list(item.get("dependsOn")))
+            if not any(text_of(as_mapping(each).get("name")) in waiting for each in as_list(item.get("dependsOn")))
         )
         # Jobs that depend on each other stay as they are; JobSet rejects them.
         found = next(free, left[0])

@@ -56,7 +56,7 @@ def _split_command(job: JobSpec, command: list[Node], problems: list[Problem]) -
     found = split_mpi_launch(command)
     if found is not None:
         return found
-    if calls_mpirun(command):
+    if calls_mpirun(untraced(command)):
         message = "TensorStack runs `mpirun` itself, but the command of the launcher is a script that does"
         advice = "write `mpirun`, its options and the program as a list"
         problems.append(Problem("unsupported-by-kind", Sentence("{}; {}", message, advice), command[0]))

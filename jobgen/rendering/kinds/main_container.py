@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node, value_of, with_value
+from jobgen.model.data import Node, untraced, value_of, with_value
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
 from jobgen.rendering.expand import JobSpec
@@ -48,7 +48,7 @@ def with_main_container(template: Any, container: dict[str, Any]) -> Any:
 
 def count_gpus(job: JobSpec, template: Any) -> int:
     """Return the number of GPUs of one pod."""
-    return Pod(template, Manifest({}, job.kind, job.cluster)).gpus
+    return Pod(untraced(template), Manifest({}, job.kind, job.cluster)).gpus
 
 
 _LAUNCHERS = frozenset(("deepspeed", "torchrun", "colossalai"))

@@ -8,7 +8,7 @@ from typing import Any
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import pluralize
 from jobgen.model.sentence import Sentence
 from jobgen.spec.overlay import Cluster
@@ -76,13 +76,13 @@ def collect_budgets(manifest: Manifest) -> Iterator[Fact]:
         selector = as_mapping(spec.get("selector"))
         wanted = () if selector.get("matchExpressions") else _list_labels(selector.get("matchLabels"))
         field = "minAvailable" if "minAvailable" in spec else "maxUnavailable"
-        yield Fact((_BUDGET, manifest.namespace, wanted, field, value_of(spec.get(field))), ("spec", field))
+        yield Fact((_BUDGET, manifest.namespace, wanted, field, spec.get(field)), ("spec", field))
     elif isinstance(spec.get("scaleTargetRef"), dict):
         name = as_text(get_path(spec, "scaleTargetRef", "name"))
         yield Fact((_HPA, manifest.namespace, (), name, 0), ("metadata", "name"))
 
 
-def _list_labels(node: Node) -> tuple[str, ...]:
+def _list_labels(node: Plain) -> tuple[str, ...]:
     return tuple([f"{key}={value}" for key, value in node.items()]) if isinstance(node, dict) else ()
 
 

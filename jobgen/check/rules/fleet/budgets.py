@@ -9,7 +9,7 @@ from jobgen.k8s.nodes import as_text
 from jobgen.k8s.object_paths import path_to_role
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import count_gpus, find_shared_devices, sum_gpus
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, pluralize
 from jobgen.model.sentence import Sentence
 from jobgen.spec.overlay import Cluster
@@ -107,7 +107,7 @@ def queue_quota_exceeded(manifest: Manifest) -> Iterator[Violation]:
     queues = manifest.cluster.queues
     if not queues or not can_be_queued(manifest):
         return
-    queue: Node = get_queue(manifest)
+    queue: Plain = get_queue(manifest)
     quota = queues.get(as_text(queue), {}).get("gpus")
     gpus = count_gpus(manifest) if quota is not None else 0
     if quota is not None and gpus > quota:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.overlay import Cluster
@@ -194,7 +194,7 @@ def collect_groups(manifest: Manifest) -> Iterator[Fact]:
         yield Fact((False, manifest.namespace, name, total), ("kind",))
 
 
-def _list_pods(manifest: Manifest) -> Iterator[tuple[Mapping[str, Node], int | None]]:
+def _list_pods(manifest: Manifest) -> Iterator[tuple[Mapping[str, Plain], int | None]]:
     """Yield the metadata of pods, with how many there are; None if that is not known."""
     if manifest.kind_name == "Pod":
         yield manifest.metadata, 1

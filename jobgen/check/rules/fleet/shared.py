@@ -8,7 +8,6 @@ from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import path_to_container_field, path_to_role
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import value_of
 from jobgen.model.lazy_re import has_any
 from jobgen.model.sentence import Sentence
 from jobgen.spec.overlay import Cluster
@@ -169,7 +168,7 @@ def collect_selectors(manifest: Manifest) -> Iterator[Fact]:
     if key not in (("batch", "Job"), ("policy", _BUDGET)):
         return
     selector = as_mapping(manifest.spec.get("selector"))
-    is_manual = value_of(manifest.spec.get("manualSelector")) is True or manifest.kind_name == _BUDGET
+    is_manual = manifest.spec.get("manualSelector") is True or manifest.kind_name == _BUDGET
     wanted = _list_labels(selector.get("matchLabels")) if is_manual and not selector.get("matchExpressions") else ()
     labels = _list_labels(get_path(manifest.spec, "template", "metadata", "labels"))
     if wanted or labels:

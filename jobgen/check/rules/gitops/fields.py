@@ -8,7 +8,7 @@ from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.kueue import can_be_queued, find_suspend, get_kueue_queue
 from jobgen.k8s.nodes import as_list, as_text
 from jobgen.k8s.objects import Container, Manifest, Pod
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import canonicalize_quantity
@@ -74,13 +74,13 @@ def server_managed_field(manifest: Manifest) -> Iterator[Violation]:
     if "status" in manifest.object and not _is_empty(manifest.object["status"]):
         yield _report(manifest.object, "status")._replace(severity=INFO)
     for key in manifest.metadata:
-        if key in SERVER_FIELDS and value_of(manifest.metadata[key]) is not None:
+        if key in SERVER_FIELDS and manifest.metadata[key] is not None:
             yield _report(manifest.metadata, key)
     if _LAST_APPLIED in manifest.annotations:
         yield _report(manifest.annotations, _LAST_APPLIED)
 
 
-def _is_empty(node: Node) -> bool:
+def _is_empty(node: Plain) -> bool:
     """Return True if a value holds nothing: neither text nor a number, at any depth."""
     nodes = [node]
     while nodes:
@@ -89,12 +89,12 @@ def _is_empty(node: Node) -> bool:
             nodes += found.values()
         elif isinstance(found, list):
             nodes += found
-        elif value_of(found):
+        elif found:
             return False
     return True
 
 
-def _report(holder: Mapping[str, Node], key: str) -> Violation:
+def _report(holder: Mapping[str, Plain], key: str) -> Violation:
     message, place = (
         Sentence("`{}` is set by the cluster; remove it from the manifest", key),
         At(holder, key, is_key=True),
@@ -141,8 +141,8 @@ def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
         return
     place = find_suspend(manifest)
     suspend = place.node if place is not None else None
-    if value_of(suspend) is not None:
-        effect = "stops a job that Kueue has admitted" if value_of(suspend) else "starts the job before Kueue admits it"
+    if suspend is not None:
+        effect = "stops a job that Kueue has admitted" if suspend else "starts the job before Kueue admits it"
         message = Sentence("{} reverts `suspend` and {}; remove it", engine, effect)
         yield Violation(place, message, fix_steps=(FixStep("remove", place, key="suspend"),), safe=False)
 
@@ -256,7 +256,7 @@ def non_canonical_quantity(container: Container) -> Iterator[Violation]:
         return
     for amounts in (container.limits, container.requests):
         for name, node in amounts.items():
-            quantity = value_of(node)
+            quantity = node
             canonical = canonicalize_quantity(quantity) if isinstance(quantity, str) else None
             if canonical is not None and canonical != quantity:
                 message = Sentence(

@@ -8,7 +8,7 @@ from jobgen.k8s.argocd_annotations import is_hook, uses_server_side_apply
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import find_ttl_path
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Plain, untraced
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence
@@ -75,7 +75,7 @@ _CREATED_ONCE = "kustomize.toolkit.fluxcd.io/ssa"
 # The API server merges the items of this list by name, and replaces the tasks of Volcano.
 _MERGED = "replicatedJobs"
 # A webhook fills in this value, and rejects a change of the field.
-_FilledIn = tuple[Mapping[str, Node], str, str | int]
+_FilledIn = tuple[Mapping[str, Plain], str, str | int]
 
 
 @rule("manifest", WARNING, kinds=("JobSet", "Job"), gitops=tuple(_CLIENTS))
@@ -98,20 +98,20 @@ def reapply_refused(manifest: Manifest) -> Iterator[Violation]:
     if not field or (field == _MERGED and uses_server_side_apply(manifest)):
         return
     for index, item in enumerate(as_list(manifest.spec.get(field))):
-        missing = [entry for entry in find(as_mapping(item), index) if value_of(entry[0].get(entry[1])) is None]
+        missing = [entry for entry in find(as_mapping(item), index) if entry[0].get(entry[1]) is None]
         if missing:
             yield _report(engine, as_mapping(item), missing)
 
 
-def _find_in_task(task: Mapping[str, Node], index: int) -> Iterator[_FilledIn]:
+def _find_in_task(task: Mapping[str, Plain], index: int) -> Iterator[_FilledIn]:
     pod = as_mapping(get_path(task, "template", "spec"))
     yield task, "name", f"default{index}"
     yield task, "maxRetry", 3
-    if value_of(pod.get("hostNetwork")) is True:
+    if pod.get("hostNetwork") is True:
         yield pod, "dnsPolicy", "ClusterFirstWithHostNet"
 
 
-def _find_in_job(item: Mapping[str, Node], _: int) -> Iterator[_FilledIn]:
+def _find_in_job(item: Mapping[str, Plain], _: int) -> Iterator[_FilledIn]:
     job = as_mapping(get_path(item, "template", "spec"))
     pod = as_mapping(get_path(job, "template", "spec"))
     if pod:
@@ -119,7 +119,7 @@ def _find_in_job(item: Mapping[str, Node], _: int) -> Iterator[_FilledIn]:
         yield pod, "restartPolicy", "OnFailure"
 
 
-def _report(engine: str, item: Mapping[str, Node], missing: list[_FilledIn]) -> Violation:
+def _report(engine: str, item: Mapping[str, Plain], missing: list[_FilledIn]) -> Violation:
     """Report an item of a list at its name, or else at its template."""
     wanted = " and ".join(f"`{name}: {value}`" for _, name, value in missing)
     message = Sentence(
@@ -132,7 +132,7 @@ def _report(engine: str, item: Mapping[str, Node], missing: list[_FilledIn]) -> 
     return Violation(place, message, fix_steps=fix_steps if is_whole else (), safe=True)
 
 
-_FINDERS: Mapping[tuple[str, str], tuple[str, Callable[[Mapping[str, Node], int], Iterator[_FilledIn]]]] = {
+_FINDERS: Mapping[tuple[str, str], tuple[str, Callable[[Mapping[str, Plain], int], Iterator[_FilledIn]]]] = {
     ("batch.volcano.sh", "Job"): ("tasks", _find_in_task),
     ("jobset.x-k8s.io", "JobSet"): (_MERGED, _find_in_job),
 }
@@ -187,7 +187,7 @@ def ttl_reruns_job(manifest: Manifest) -> Iterator[Violation]:
         return
     path = find_ttl_path(manifest.group, manifest.kind_name, manifest.kind.operator if manifest.kind else "")
     ttl = find_at(manifest.object, *path) if path else None
-    if ttl is not None and value_of(ttl.node) is not None:
+    if ttl is not None and ttl.node is not None:
         message = Sentence(
             "`{}` deletes the finished job; {} recreates it, so training runs again; remove it", _FIELD, engine
         )

@@ -19,7 +19,6 @@ from jobgen.k8s.kueue import QUEUE_LABEL, can_be_queued, find_suspend, get_kueue
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import find_ttl_path
-from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence
@@ -225,7 +224,7 @@ def _find_phase(manifest: Manifest) -> str:
 
 def _check_suspension(manifest: Manifest, phase: str) -> Iterator[Violation]:
     suspend = find_suspend(manifest)
-    if suspend is not None and value_of(suspend.node) is True:
+    if suspend is not None and suspend.node is True:
         message = Sentence(
             "a suspended Job gets no pods, so the `{}` hook never ends and the sync waits forever", phase
         )

@@ -17,7 +17,7 @@ from jobgen.k8s.images import (
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.workloads import RAY_CLUSTERS
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
@@ -206,7 +206,7 @@ def _check_ray(manifest: Manifest) -> Iterator[Violation]:
         )
 
 
-def _find_ray_version(group: Node) -> tuple[At | None, tuple[str, ...]]:
+def _find_ray_version(group: Plain) -> tuple[At | None, tuple[str, ...]]:
     """Return the place of the image of a group's Ray container, and its versions of Ray and Python; () if unknown."""
     containers = as_list(get_path(as_mapping(group), "template", "spec", "containers"))
     place = find_at(containers[0], "image") if containers else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import location_of
+from jobgen.model.origins import Origins
 from jobgen.model.place import At
 
 
@@ -35,7 +35,8 @@ def invalid_kueue_configuration(manifest: Manifest) -> Iterator[Violation]:
         from jobgen.yamlio.read import read
 
         source = read(text.encode(errors="replace"), "", traced=True)
-        for document in source.documents if not source.findings else ():
-            for fault, message, is_certain in find_faults(document.data) if is_configuration(document.data) else ():
+        origins = Origins(document.data for document in (source.documents if not source.findings else ()))
+        for found in origins.objects:
+            for fault, message, is_certain in find_faults(found) if is_configuration(found) else ():
                 severity = None if is_certain else WARNING
-                yield Violation(At(data, name), message, severity=severity, inside=location_of(fault))
+                yield Violation(At(data, name), message, severity=severity, inside=origins.find_location(fault))

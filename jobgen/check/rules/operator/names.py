@@ -9,7 +9,7 @@ from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_integer, as_list, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.k8s.operators import MAX_NAME_LENGTH, describe_rejection, find_longest_suffix
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
@@ -147,7 +147,7 @@ def service_port_clash(container: Container) -> Iterator[Violation]:
         return
     ports = [port for port in as_list(container.data.get("ports")) if isinstance(port, dict)]
     own = str(kind.port.get("name"))
-    taken: dict[int, dict[str, Node]] = {}
+    taken: dict[int, dict[str, Plain]] = {}
     added = own not in [as_text(port.get("name")) for port in ports]
     if added and "number" in kind.port:
         taken[kind.port["number"]] = {}
@@ -166,7 +166,7 @@ def service_port_clash(container: Container) -> Iterator[Violation]:
         taken[number] = port
 
 
-def _report_duplicate(port: dict[str, Node], own: str, other: dict[str, Node]) -> Iterator[Violation]:
+def _report_duplicate(port: dict[str, Plain], own: str, other: dict[str, Plain]) -> Iterator[Violation]:
     """Report two ports with the same number; the port of the operator is not in the manifest."""
     node = port["containerPort"]
     if not other:
@@ -176,7 +176,7 @@ def _report_duplicate(port: dict[str, Node], own: str, other: dict[str, Node]) -
         )
     elif (as_text(port.get("protocol")) or "TCP") != (as_text(other.get("protocol")) or "TCP"):
         # The CRD rejects two ports with the same number and protocol.
-        number = value_of(node)
+        number = node
         message = Sentence(
             "port `{}` can be used only once in a Service, even with different protocols; remove one", number
         )

@@ -7,7 +7,7 @@ from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.k8s.operators import describe_rejection, is_operator_since
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Plain, untraced
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.place import At, find_at
@@ -33,13 +33,12 @@ def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
     if "nProcPerNode" not in policy or "nprocPerNode" in manifest.spec or not is_operator_since(manifest, "1.7.0"):
         return
     node = policy["nProcPerNode"]
-    number = value_of(node)
-    if number is not None:
+    if node is not None:
         fix_steps = (
             FixStep("remove", At(policy, "nProcPerNode"), key="nProcPerNode"),
-            *suggest_entry("nprocPerNode", str(number), manifest.spec),
+            *suggest_entry("nprocPerNode", str(node), manifest.spec),
         )
-        message = Sentence('this field is deprecated; write `nprocPerNode: "{}"` under `spec`', number)
+        message = Sentence('this field is deprecated; write `nprocPerNode: "{}"` under `spec`', node)
         # If it is the only entry, the fix would remove the whole policy, and the job would not be elastic.
         yield Violation(At(policy, "nProcPerNode"), message, fix_steps=fix_steps if len(policy) > 1 else ())
 
@@ -57,7 +56,7 @@ def nproc_per_node_twice(manifest: Manifest) -> Iterator[Violation]:
     """
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
     own = manifest.spec.get("nprocPerNode")
-    if "nProcPerNode" in policy and value_of(policy["nProcPerNode"]) is not None and value_of(own) is not None:
+    if "nProcPerNode" in policy and policy["nProcPerNode"] is not None and own is not None:
         message = Sentence("`nprocPerNode` is also set; {}; remove this one", describe_rejection(manifest))
         old = policy["nProcPerNode"]
         fix_steps = (FixStep("remove", At(policy, "nProcPerNode"), key="nProcPerNode"),) if len(policy) > 1 else ()
@@ -66,7 +65,7 @@ def nproc_per_node_twice(manifest: Manifest) -> Iterator[Violation]:
             message,
             related=((At(manifest.spec, "nprocPerNode"), "also set here"),),
             fix_steps=fix_steps,
-            safe=str(value_of(old)) == str(value_of(own)),
+            safe=str(old) == str(own),
         )
 
 
@@ -117,7 +116,7 @@ def _check_train_job(manifest: Manifest) -> Iterator[Violation]:
     )
 
 
-def _list_command(role: Role) -> list[Node]:
+def _list_command(role: Role) -> list[Plain]:
     return role.pod.main_container.command_line if role.pod.main_container else []
 
 
@@ -158,7 +157,7 @@ def _calls_mpirun(container: Container) -> bool:
     return calls_mpirun(container.command_line)
 
 
-def _waits(words: Sequence[Node]) -> bool:
+def _waits(words: Sequence[Plain]) -> bool:
     """Return True if a command line waits for the launcher."""
     return has_any(" ".join(map(as_text, words)), ("sshd", "sleep", "tail -f"))
 
@@ -233,7 +232,7 @@ def unused_parallelism(manifest: Manifest) -> Iterator[Violation]:
             yield Violation(At(job, "parallelism"), Sentence("{}; set both to the same number", message), related)
 
 
-def _list_job_specs(manifest: Manifest) -> list[Mapping[str, Node]]:
+def _list_job_specs(manifest: Manifest) -> list[Mapping[str, Plain]]:
     """Return the specs of the Jobs of Kubernetes that an object is or creates."""
     if manifest.kind_name == "JobSet":
         jobs = iter_mappings(manifest.spec.get("replicatedJobs"))

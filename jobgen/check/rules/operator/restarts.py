@@ -14,7 +14,7 @@ from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.k8s.operators import choose_severity, describe_rejection
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
@@ -215,13 +215,13 @@ def policy_without_effect(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(place, message, evidence=(restart,))
 
 
-def _list_policies(holder: Mapping[str, Node]) -> Iterator[tuple[Mapping[str, Node], list[str]]]:
+def _list_policies(holder: Mapping[str, Plain]) -> Iterator[tuple[Mapping[str, Plain], list[str]]]:
     for policy in iter_mappings(holder.get("policies")):
         events = [text for text, _ in iter_strings(policy.get("events"))]
         yield policy, [*events, as_text(policy.get("event"))]
 
 
-def _find_policy(holder: Mapping[str, Node]) -> str:
+def _find_policy(holder: Mapping[str, Plain]) -> str:
     """Return what a policy of a job or task waits for, if that is a failed pod."""
     for policy, events in _list_policies(holder):
         found = next((event for event in events if event in _OF_FAILURES), "")
@@ -296,7 +296,7 @@ def _check_volcano_job(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(place, Sentence("{}; set `restartPolicy: OnFailure`", message), severity=WARNING)
 
 
-def _check_volcano_mpi(manifest: Manifest, tasks: list[Mapping[str, Node]]) -> Iterator[Violation]:
+def _check_volcano_mpi(manifest: Manifest, tasks: list[Mapping[str, Plain]]) -> Iterator[Violation]:
     """Check that a job of the plugin `mpi` ends, although `sshd` of its workers does not."""
     plugins = as_mapping(manifest.spec.get("plugins"))
     # With `minSuccess`, the job completes when that many pods have succeeded.
@@ -318,18 +318,18 @@ def _check_volcano_mpi(manifest: Manifest, tasks: list[Mapping[str, Node]]) -> I
     yield Violation(At(plugins, "mpi", is_key=True), Sentence("{}; {}", message, advice), severity=severity)
 
 
-def _waits_for_more(owner: Mapping[str, Node]) -> bool:
+def _waits_for_more(owner: Mapping[str, Plain]) -> bool:
     """Return True if a policy of a job or a task waits for another event than a task that has completed."""
     return any(_list_events(policy) - {"", "TaskCompleted"} for policy in as_list(owner.get("policies")))
 
 
-def _list_events(policy: Node) -> set[str]:
+def _list_events(policy: Plain) -> set[str]:
     """Return the events that a policy waits for."""
     fields = as_mapping(policy)
     return {as_text(fields.get("event")), *map(as_text, as_list(fields.get("events")))}
 
 
-def _ends_job(owner: Mapping[str, Node]) -> bool:
+def _ends_job(owner: Mapping[str, Plain]) -> bool:
     """Return True if a policy of a job or a task ends the job when a task has completed."""
     for policy in map(as_mapping, as_list(owner.get("policies"))):
         events = _list_events(policy)
@@ -384,7 +384,7 @@ def endless_sidecar(manifest: Manifest) -> Iterator[Violation]:
         main = pod.main_container
         if main is None or len(pod.containers) < 2 or not _decides(pod) or _is_endless(main):
             continue
-        if value_of(pod.spec.get("shareProcessNamespace")) is True or _ENDING_WORDS.search(main.search_text):
+        if pod.spec.get("shareProcessNamespace") is True or _ENDING_WORDS.search(main.search_text):
             continue
         for container in pod.containers:
             if container is not main and _is_endless(container):

@@ -6,7 +6,7 @@ from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_integer, as_mapping, get_path
 from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep, Severity, pluralize
 from jobgen.model.meant import is_same_name
 from jobgen.model.place import At, find_at
@@ -41,7 +41,7 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     if kind.shape not in ("map", "list") or not kind.requirements.known:
         return
     present = {role.definition.name for role in manifest.roles if role.definition}
-    missing = [value_of(role.spelling) for role in kind.roles.values() if role.required and role.name not in present]
+    missing = [role.spelling for role in kind.roles.values() if role.required and role.name not in present]
     if not missing and not present.isdisjoint(kind.success or present):
         return
     place = _find_place(manifest)
@@ -56,7 +56,7 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     elif not manifest.roles:
         yield Violation(place, "the job has no roles, so nothing is started; add one")
     elif kind.requirements.unknown_roles == "started":
-        names = list_alternatives(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
+        names = list_alternatives(f"`{kind.roles[name].spelling}`" for name in kind.success)
         yield Violation(place, Sentence("the job has no {}, so it never completes; add one", names), severity=WARNING)
 
 
@@ -67,7 +67,7 @@ def _find_place(manifest: Manifest) -> At | None:
     holder = get_path(manifest.object, *steps)
     if not isinstance(holder, dict):
         return find_at(manifest.metadata, "name") or At(manifest.object, "kind")
-    return At(holder, last, is_key=True) if value_of(holder.get(last)) is not None else None
+    return At(holder, last, is_key=True) if holder.get(last) is not None else None
 
 
 @rule("role", ERROR)
@@ -85,7 +85,7 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     kind = role.manifest.kind
     if role.definition or kind is None or not role.replica_type or not kind.requirements.unknown_roles:
         return
-    known = [str(value_of(known.spelling)) for known in kind.roles.values()]
+    known = [str(known.spelling) for known in kind.roles.values()]
     severity: Severity | None = choose_severity(role.manifest)
     if kind.requirements.unknown_roles == "started":
         consequence, severity = "its pods start, but the operator ignores how they end", Severity.WARNING
@@ -193,15 +193,15 @@ def missing_main_container(pod: Pod) -> Iterator[Violation]:
     template needs an overlay for each framework.
     """
     kind = pod.manifest.kind
-    main, wanted = pod.main_container, value_of(kind.container) if kind else ""
+    main, wanted = pod.main_container, kind.container if kind else ""
     if kind is None or pod.role is None or not kind.requirements.container or main is None or main.name == wanted:
         return
     names = [container.data.get("name") for container in pod.containers]
-    if wanted in map(value_of, names) or not all(map(value_of, names)):
+    if wanted in names or not all(names):
         # The API server rejects a container without a name.
         return
     place = At(pod.containers[0].data, "name")
-    remedy = f"rename `{value_of(names[0])}`" if len(names) == 1 else "rename the one that trains"
+    remedy = f"rename `{names[0]}`" if len(names) == 1 else "rename the one that trains"
     message = Sentence("no container is named `{}`; {}; {}", wanted, describe_rejection(pod.manifest), remedy)
     severity = choose_severity(pod.manifest)
     fix_steps = (FixStep("set", place, wanted),) if len(names) == 1 else ()
@@ -375,7 +375,7 @@ def _check_group(role: Role) -> Iterator[Violation]:
 
 
 def _check_pods(
-    manifest: Manifest, policy: Mapping[str, Node], least: int | None, most: int | None
+    manifest: Manifest, policy: Mapping[str, Plain], least: int | None, most: int | None
 ) -> Iterator[Violation]:
     """Compare the bounds with the number of pods, which is fixed without metrics; a missing bound equals the other."""
     total = manifest.pod_count

@@ -15,7 +15,7 @@ from jobgen.k8s.images import find_gpu_word
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.k8s.operators import describe_rejection
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import pluralize
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
@@ -85,7 +85,7 @@ def runtime_mismatch(manifest: Manifest, state: ClusterState) -> Iterator[Violat
 
 
 def _check_variables(
-    manifest: Manifest, policy: Mapping[str, Node], trainer: Mapping[str, Node]
+    manifest: Manifest, policy: Mapping[str, Plain], trainer: Mapping[str, Plain]
 ) -> Iterator[Violation]:
     assert manifest.kind is not None
     required = manifest.kind.requirements
@@ -93,7 +93,7 @@ def _check_variables(
     is_shipped = as_text(get_path(manifest.spec, "runtimeRef", "name")) in required.runtimes
     used = next((name for name in _RESERVED_SINCE if name in policy), "")
     command = " ".join(map(as_text, (*as_list(trainer.get("command")), *as_list(trainer.get("args")))))
-    joins = value_of(get_path(policy, "mpi", "runLauncherAsNode")) is True
+    joins = get_path(policy, "mpi", "runLauncherAsNode") is True
     for entry in iter_mappings(trainer.get("env")):
         name = as_text(entry.get("name"))
         if used and name in required.reserved.get(used, ()) and not is_shipped:
@@ -112,7 +112,7 @@ def _check_variables(
             )
 
 
-def _check_parts(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Violation]:
+def _check_parts(manifest: Manifest, runtime: Mapping[str, Plain]) -> Iterator[Violation]:
     """Check that the runtime has the replicated Jobs that the job names."""
     jobs = [as_text(job.get("name")) for job in iter_mappings(_list_jobs(get_path(runtime, "spec")))]
     name = as_text(get_path(runtime, "metadata", "name"))
@@ -143,12 +143,12 @@ def _check_parts(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Vi
             yield Violation(At(item, "name"), Sentence("{}{}", message, hint), severity=ERROR)
 
 
-def _list_jobs(spec: Node) -> Node:
+def _list_jobs(spec: Plain) -> Plain:
     return get_path(as_mapping(spec), "template", "spec", "replicatedJobs")
 
 
 def _check_gpus(
-    manifest: Manifest, runtime: Mapping[str, Node], policy: Mapping[str, Node], trainer: Mapping[str, Node]
+    manifest: Manifest, runtime: Mapping[str, Plain], policy: Mapping[str, Plain], trainer: Mapping[str, Plain]
 ) -> Iterator[Violation]:
     nodes = list(_list_containers(runtime))
     resources = as_mapping(trainer.get("resourcesPerNode"))
@@ -188,14 +188,14 @@ def _check_gpus(
         )
 
 
-def _list_containers(runtime: Mapping[str, Node]) -> Iterator[tuple[Mapping[str, Node], Mapping[str, Node]]]:
+def _list_containers(runtime: Mapping[str, Plain]) -> Iterator[tuple[Mapping[str, Plain], Mapping[str, Plain]]]:
     """Yield the containers `node` of a runtime, each with the spec of its pod."""
     for job in iter_mappings(_list_jobs(get_path(runtime, "spec"))):
         pod = as_mapping(get_path(job, "template", "spec", "template", "spec"))
         yield from ((pod, each) for each in iter_mappings(pod.get("containers")) if as_text(each.get("name")) == "node")
 
 
-def _check_key(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Violation]:
+def _check_key(manifest: Manifest, runtime: Mapping[str, Plain]) -> Iterator[Violation]:
     path = find_at(runtime, "spec", "mlPolicy", "mpi", "sshAuthMountPath")
     for pod, container in _list_containers(runtime):
         users = (get_path(each, "securityContext", "runAsUser") for each in (container, pod))
@@ -260,7 +260,7 @@ def runtime_without_trainer(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(find_at(trained[0], "name"), Sentence("{}; name it `node`", message))
     if as_text(network.get("subdomain")):
         yield Violation(At(network, "subdomain"), Sentence("{} with another `subdomain`; remove it", address))
-    elif value_of(network.get("enableDNSHostnames")) is False:
+    elif network.get("enableDNSHostnames") is False:
         yield Violation(At(network, "enableDNSHostnames"), Sentence("{} without host names; remove the field", address))
 
 
@@ -347,7 +347,7 @@ def env_in_runtime_patch(manifest: Manifest) -> Iterator[Violation]:
             )
 
 
-def _patched_containers(spec: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
+def _patched_containers(spec: Mapping[str, Plain]) -> Iterator[Mapping[str, Plain]]:
     """Yield the containers that are patched, in the forms of all versions."""
     for patch in as_list(spec.get("runtimePatches")):
         for job in as_list(get_path(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs")):

@@ -10,7 +10,7 @@ from jobgen.k8s.kinds import BUILTIN_GROUPS, Release, format_release, parse_rele
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_value
@@ -98,7 +98,7 @@ def dropped_field(manifest: Manifest) -> Iterator[Violation]:
         if is_gate_on(manifest, field.gate):
             continue
         for place in find_places(holder, field.path):
-            if value_of(At(place.holder, place.key).node) not in (None, field.default):
+            if At(place.holder, place.key).node not in (None, field.default):
                 shown = f"`{field.gate}` is off by default in Kubernetes {format_release(release)}"
                 advice = "remove it, or name the gate in `cluster.featureGates`"
                 yield Violation(
@@ -107,11 +107,11 @@ def dropped_field(manifest: Manifest) -> Iterator[Violation]:
                 )
 
 
-def _list_gated(manifest: Manifest, release: Release) -> list[tuple[Node, GatedField]]:
+def _list_gated(manifest: Manifest, release: Release) -> list[tuple[Plain, GatedField]]:
     """Return the fields that are dropped in a release and that the object may have, each with what may hold it."""
     text = manifest.text if manifest.pods else ""
     in_pods = [field for name, field in list_dropped("", release) if text is None or name in text]
-    found: list[tuple[Node, GatedField]] = [(pod.spec, field) for field in in_pods for pod in manifest.pods]
+    found: list[tuple[Plain, GatedField]] = [(pod.spec, field) for field in in_pods for pod in manifest.pods]
     if manifest.group in BUILTIN_GROUPS:
         found += [(manifest.object, field) for _, field in list_dropped(manifest.kind_name, release)]
     return found
@@ -182,12 +182,12 @@ def unknown_enum_value(manifest: Manifest) -> Iterator[Violation]:
         if not isinstance(holder, dict):
             continue
         for key in holder:
-            if key in choices and value_of(holder[key]) not in choices[key].values:
+            if key in choices and holder[key] not in choices[key].values:
                 yield from _report(manifest, At(holder, key), choices[key])
 
 
 def _report(manifest: Manifest, place: At, choice: Choice) -> Iterator[Violation]:
-    written = value_of(place.node)
+    written = place.node
     if not isinstance(written, str) or not is_operator_since(manifest, choice.since):
         return
     known = [value for value in choice.values if value]

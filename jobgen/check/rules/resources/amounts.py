@@ -7,7 +7,7 @@ from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.k8s.shell.commands import parse_command
-from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.data import Plain, TracedScalar
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -169,9 +169,9 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
     holder, size = (container.requests, sizes[1]) if limit is None else (container.limits, sizes[0])
     if size is not None and 0 < size < _GIBIBYTE and (user := _find_user(container, size)):
         effect = "so the scheduler reserves too little" if limit is None else "so the container is probably killed"
-        message = Sentence("`{}` is too little memory for {}, {}", value_of(holder["memory"]), user, effect)
+        message = Sentence("`{}` is too little memory for {}, {}", holder["memory"], user, effect)
         severity, devices = INFO if limit is None else WARNING, ((container.device_place, ""),)
-        digits = str(value_of(holder["memory"])).rstrip("kKmMiIbB")
+        digits = str(holder["memory"]).rstrip("kKmMiIbB")
         meant = f"{digits}Gi" if digits.isdigit() and len(digits) < len("1000") else "64Gi"
         yield Violation(
             At(holder, "memory"), Sentence("{}; write gibibytes, such as `{}`", message, meant), devices, severity
@@ -199,16 +199,16 @@ _DISK = _Amount("local storage")
 _OF_RESOURCE = {"memory": _Amount(), "ephemeral-storage": _DISK}
 
 
-def _lacks_unit(node: Node, amount: _Amount) -> bool:
+def _lacks_unit(node: Plain, amount: _Amount) -> bool:
     """Return True for less than a mebibyte; a disk can have few kilobytes that are meant, if they have their unit."""
     size = to_milli(node)
     if size is None or not 0 < size < _MEBIBYTE:
         return False
-    return amount is not _DISK or str(value_of(node)).endswith((*"0123456789", "m"))
+    return amount is not _DISK or str(node).endswith((*"0123456789", "m"))
 
 
 def _judge_unit(place: At, severity: Severity, amount: _Amount) -> Violation:
-    written = str(value_of(place.node))
+    written = str(place.node)
     meant = _suggest(written, amount)
     # Docker means mebibytes by `m`, which are too little for several GPUs.
     is_open = written.endswith("m") and amount.for_gpus
@@ -305,7 +305,7 @@ def missing_shm(pod: Pod) -> Iterator[Violation]:
     """
     main = pod.main_container
     is_started = pod.role is None or pod.role.count
-    if main is None or main.gpus < 2 or pod.partial or not is_started or value_of(pod.spec.get("hostIPC")) is True:
+    if main is None or main.gpus < 2 or pod.partial or not is_started or pod.spec.get("hostIPC") is True:
         return
     if _runs_torch(main) and not _mounts_shm(main):
         start = Sentence("{} GPUs share the default 64 MiB of `/dev/shm`", main.gpus)
@@ -363,9 +363,9 @@ def shm_over_memory(pod: Pod) -> Iterator[Violation]:
                 )
 
 
-def _explain_shm(container: Container, size: Node, limit: Node) -> str:
-    exceeded = f"the memory limit of container `{container.name}`, `{value_of(limit)}`"
-    return f"a memory volume of `{value_of(size)}` exceeds {exceeded}; raise the limit or reduce the size"
+def _explain_shm(container: Container, size: Plain, limit: Plain) -> str:
+    exceeded = f"the memory limit of container `{container.name}`, `{limit}`"
+    return f"a memory volume of `{size}` exceeds {exceeded}; raise the limit or reduce the size"
 
 
 def _mounts(container: Container, name: str) -> bool:
@@ -397,5 +397,5 @@ def cpu_too_large(container: Container) -> Iterator[Violation]:
         reported.add(milli)
         cores = milli // 1000
         message = Sentence("`cpu` is `{}` cores, more than most nodes have; write `{}m` for millicores", cores, cores)
-        fix_steps = (FixStep("set", At(amounts, "cpu"), f"{cores}m"),) if str(value_of(node)) == str(cores) else ()
+        fix_steps = (FixStep("set", At(amounts, "cpu"), f"{cores}m"),) if str(node) == str(cores) else ()
         yield Violation(At(amounts, "cpu"), message, fix_steps=fix_steps, safe=False)

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
@@ -18,7 +19,7 @@ from jobgen.k8s.shell.commands import (
     shorten,
     split_words,
 )
-from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.data import location_of, text_of
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
@@ -206,7 +207,7 @@ def split_argument(container: Container) -> Iterator[Violation]:
     text = container.search_text
     if "" in container.words:
         for place in container.command_places:
-            if value_of(place.node) is None:
+            if place.node is None:
                 message = 'this item has no text, so it is an empty argument; remove it, or write `""`'
                 yield Violation(place, message)
     if ("(" in text and ")" in text) or _may_be_split(container.words):
@@ -321,7 +322,7 @@ def _list_marks(word: str) -> tuple[str, ...]:
     )
 
 
-def _measure_gap(nodes: Sequence[Node], at: int) -> int:
+def _measure_gap(nodes: Sequence[Any], at: int) -> int:
     """Return how many characters are between a plain item and the next one; 0 without locations, else -1 or more."""
     one, other = location_of(nodes[at]), location_of(nodes[at + 1])
     if one is None or other is None:
@@ -386,10 +387,10 @@ def curly_quote(container: Container) -> Iterator[Violation]:
 
 def _drop_quoted(problem: Problem, _: bool) -> Problem | None:
     """Return None for a value that has straight quotation marks in its file, where the others are text."""
-    return None if _is_quoted(problem.node, as_text(problem.node)) else problem
+    return None if _is_quoted(problem.node, text_of(problem.node)) else problem
 
 
-def _is_quoted(node: Node, text: str) -> bool:
+def _is_quoted(node: Any, text: str) -> bool:
     """Return True for a text of one line that is longer in its file, because it has quotation marks."""
     at = location_of(node)
     return at is not None and at.end_line == at.line and at.end_column - at.column > len(text)

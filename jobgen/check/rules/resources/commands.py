@@ -14,7 +14,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.k8s.shell.commands import NAMES_SHELL, Script, find_script, shorten, split_words
 from jobgen.k8s.workloads import RAY_CLUSTERS
-from jobgen.model.data import Location, Node, location_of
+from jobgen.model.data import Location, Plain, location_of
 from jobgen.model.finding import FixStep, Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -70,7 +70,7 @@ def command_split_by_shell(manifest: Manifest) -> Iterator[Violation]:
         yield from _check_container(as_mapping(group.get("template")))
 
 
-def _check_entrypoint(manifest: Manifest, job: Mapping[str, Node]) -> Iterator[Violation]:
+def _check_entrypoint(manifest: Manifest, job: Mapping[str, Plain]) -> Iterator[Violation]:
     node = job.get("entrypoint")
     text = as_text(node).strip()
     submitter = next(iter_mappings(get_path(job, "submitterPodTemplate", "spec", "containers")), {})
@@ -124,7 +124,7 @@ def _find_end(text: str) -> str:
     return ">" if is_sent and not _PLACEHOLDER.search(text) else ""
 
 
-def _list_cluster_variables(job: Mapping[str, Node]) -> set[str]:
+def _list_cluster_variables(job: Mapping[str, Plain]) -> set[str]:
     """Return the variables that the driver of the job has: those of the head and of the runtime environment."""
     head = get_path(job, "rayClusterSpec", "headGroupSpec", "template", "spec", "containers")
     names = {as_text(each.get("name")) for each in iter_mappings(next(iter_mappings(head), {}).get("env"))}
@@ -164,7 +164,7 @@ def _is_json(text: str) -> bool:
         return False
 
 
-def _check_container(template: Mapping[str, Node]) -> Iterator[Violation]:
+def _check_container(template: Mapping[str, Plain]) -> Iterator[Violation]:
     """Check the command of the Ray container, which KubeRay joins with spaces before `ray start`."""
     annotations = as_mapping(as_mapping(template.get("metadata")).get("annotations"))
     container = next(iter_mappings(get_path(template, "spec", "containers")), {})

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path, list_mappings
 from jobgen.k8s.objects import Container, Pod
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
@@ -60,7 +60,7 @@ def decimal_file_mode(pod: Pod) -> Iterator[Violation]:
                 yield Violation(At(holder, field), message)
 
 
-def _list_modes(volume: Mapping[str, Node]) -> Iterator[tuple[Mapping[str, Node], str]]:
+def _list_modes(volume: Mapping[str, Plain]) -> Iterator[tuple[Mapping[str, Plain], str]]:
     """Yield the modes of a volume: what has them, and the field."""
     for name in ("configMap", "secret", "downwardAPI", "projected"):
         holder = as_mapping(volume.get(name))
@@ -114,7 +114,7 @@ def _find_user(container: Container) -> int | None:
     users = [as_integer(each["runAsUser"]) for each in contexts if "runAsUser" in each]
     if users:
         return users[0]
-    return None if any(value_of(each.get("runAsNonRoot")) is True for each in contexts) else 0
+    return None if any(each.get("runAsNonRoot") is True for each in contexts) else 0
 
 
 def _find_file(container: Container, path: str, *, is_default: bool) -> _File | None:
@@ -135,7 +135,7 @@ def _is_in(path: str, folder: str) -> bool:
     return bool(folder) and f"{path}/".startswith(f"{posixpath.normpath(folder)}/")
 
 
-def _read_volume(container: Container, volume: Mapping[str, Node], name: str, *, is_default: bool) -> _File | None:
+def _read_volume(container: Container, volume: Mapping[str, Plain], name: str, *, is_default: bool) -> _File | None:
     secret, projected = as_mapping(volume.get("secret")), as_mapping(volume.get("projected"))
     holder = secret or projected
     sources = (
@@ -154,7 +154,7 @@ def _read_volume(container: Container, volume: Mapping[str, Node], name: str, *,
     return None
 
 
-def _may_have(container: Container, source: Mapping[str, Node], name: str, *, is_default: bool) -> bool:
+def _may_have(container: Container, source: Mapping[str, Plain], name: str, *, is_default: bool) -> bool:
     """Return True if a Secret has a key, or can have it: ssh reads several keys by itself, of which few exist."""
     manifest = container.pod.manifest
     found = as_text(source.get("secretName") or source.get("name"))

@@ -10,7 +10,7 @@ from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.k8s.resources import list_counted_pods
 from jobgen.k8s.shell.commands import find_script, parse_command
 from jobgen.k8s.workloads import POD_SETS, RAY_CLUSTERS, REPLICA_TYPES, find_pods
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, Place
@@ -44,7 +44,7 @@ def gpu_typo(container: Container) -> Iterator[Violation]:
                 )
 
 
-def _is_declared(container: Container, key: Node) -> bool:
+def _is_declared(container: Container, key: Plain) -> bool:
     """Return True if the cluster declares the resource as its GPU resource."""
     return str(key) == container.pod.manifest.cluster.gpu_resource
 
@@ -158,7 +158,7 @@ def exposed_devices(container: Container) -> Iterator[Violation]:
             yield Violation(At(entry, "value"), Sentence("{}; add `compute`, or remove it", message))
 
 
-def _check_numbers(container: Container, name: str, entry: Mapping[str, Node]) -> Iterator[Violation]:
+def _check_numbers(container: Container, name: str, entry: Mapping[str, Plain]) -> Iterator[Violation]:
     numbers = [number.strip() for number in as_text(entry.get("value")).split(",")]
     if not all(number.isdecimal() and len(number) < 5 for number in numbers):
         return
@@ -289,7 +289,7 @@ def _misnames_gpus(role: Role) -> bool:
     return any("gpu" in name.lower() for name in names.difference(role.pod.devices))
 
 
-def _resources(role: Role) -> list[Node]:
+def _resources(role: Role) -> list[Plain]:
     return [(each.limits, each.requests) for each in role.pod.containers] + [role.pod.spec.get("resourceClaims")]
 
 
@@ -384,7 +384,7 @@ def _check_role(role: Role, idle: tuple[str, ...]) -> Iterator[Violation]:
     if role.name == "launcher":
         worker = manifest.find_role("worker")
         # A launcher without workers does the work itself.
-        if not worker or not worker.count or value_of(manifest.spec.get("runLauncherAsWorker")) is True:
+        if not worker or not worker.count or manifest.spec.get("runLauncherAsWorker") is True:
             return
     for container in role.pod.containers:
         if container.devices:
@@ -394,7 +394,7 @@ def _check_role(role: Role, idle: tuple[str, ...]) -> Iterator[Violation]:
 def _check_runtime(manifest: Manifest) -> Iterator[Violation]:
     """Check the launcher of a runtime for MPI that has other nodes, which run the processes."""
     policy = get_path(manifest.spec, "mlPolicy", "mpi")
-    if not isinstance(policy, dict) or value_of(policy.get("runLauncherAsNode")) is True:
+    if not isinstance(policy, dict) or policy.get("runLauncherAsNode") is True:
         return
     jobs = as_list(get_path(manifest.spec, "template", "spec", "replicatedJobs"))
     launcher = next((job for job in jobs if as_text(as_mapping(job).get("name")) == "launcher"), None)
@@ -418,7 +418,7 @@ def _report_idle(role: Role, container: Container) -> Violation:
         )
         return Violation(place, message)
     kind = role.manifest.kind
-    is_v1 = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
+    is_v1 = kind is not None and kind.api_version == "kubeflow.org/v1"
     effect = "so the operator adds its slots to the hostfile" if is_v1 else "which the operator hides from it"
     message = Sentence("the launcher requests {}, {}; request them only for the workers", gpus, effect)
     return Violation(place, message)
@@ -451,7 +451,7 @@ def single_process(role: Role) -> Iterator[Violation]:
     if main is None or main.gpus < 2 or not role.count or main.init:
         return
     torchrun = [get_path(role.manifest.spec, field, "enabled") for field in ("torchrunConfig", "elastic")]
-    if True in map(value_of, torchrun):
+    if True in torchrun:
         return
     # The image is no evidence: most images of PyTorch have names such as `torch-distributed`.
     command = "\n".join(main.words)

@@ -10,7 +10,7 @@ from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.k8s.workloads import find_ttl_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence
@@ -106,7 +106,7 @@ def _find_lost_logs(manifest: Manifest) -> Iterator[Violation]:
     yield from _check_ttl(manifest)
 
 
-def _check_job(job: Mapping[str, Node]) -> Iterator[Violation]:
+def _check_job(job: Mapping[str, Plain]) -> Iterator[Violation]:
     policy = find_at(job, "template", "spec", "restartPolicy")
     # The API server refuses this policy beside a policy for failed pods.
     if policy is not None and as_text(policy.node) == "OnFailure" and "podFailurePolicy" not in job:
@@ -221,7 +221,7 @@ def cluster_outlives_job(manifest: Manifest) -> Iterator[Violation]:
     ):
         return
     # Other rules report that these need the field; an interactive job ends when its user says so.
-    is_required = value_of(spec.get("suspend")) is True or (as_integer(spec.get("ttlSecondsAfterFinished")) or 0) > 0
+    is_required = spec.get("suspend") is True or (as_integer(spec.get("ttlSecondsAfterFinished")) or 0) > 0
     is_queued = manifest.kind_name == "RayJob" and get_kueue_queue(manifest) is not None
     if is_required or is_queued or spec.get("deletionStrategy") or as_text(spec.get("submissionMode")) == _INTERACTIVE:
         return

@@ -7,7 +7,7 @@ from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Pod
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
@@ -79,7 +79,7 @@ def unknown_medium(pod: Pod) -> Iterator[Violation]:
             )
 
 
-def _find_volume(container: Container, mount: Mapping[str, Node]) -> Mapping[str, Node]:
+def _find_volume(container: Container, mount: Mapping[str, Plain]) -> Mapping[str, Plain]:
     name = as_text(mount.get("name"))
     return next((volume for volume in container.pod.volumes if as_text(volume.get("name")) == name), {})
 
@@ -89,16 +89,16 @@ def _reads(word: str, path: str) -> bool:
     return word == path or (bool(equals) and value == path and not name.lower().endswith(_NOT_READ))
 
 
-def _has(path: str, files: Mapping[str, Node]) -> bool:
+def _has(path: str, files: Mapping[str, Plain]) -> bool:
     wanted = posixpath.normpath(path)
     return wanted == "." or any(name == wanted or name.startswith(f"{wanted}/") for name in files)
 
 
-def _list_files(container: Container, volume: Mapping[str, Node]) -> Mapping[str, Node]:
+def _list_files(container: Container, volume: Mapping[str, Plain]) -> Mapping[str, Plain]:
     """Return the files of a volume by their paths in it, as far as they are known."""
     config, secret = as_mapping(volume.get("configMap")), as_mapping(volume.get("secret"))
     items = {as_text(item.get("path")): item.get("key") for item in iter_mappings((config or secret).get("items"))}
-    if items or not config or value_of(config.get("optional")) is True:
+    if items or not config or config.get("optional") is True:
         return items
     manifest = container.pod.manifest
     return manifest.find_config(manifest.namespace, as_text(config.get("name"))) or {}
@@ -122,7 +122,7 @@ def read_only_output(container: Container) -> Iterator[Violation]:
     for text, place, mount in find_output_mounts(container):
         volume = _find_volume(container, mount)
         claim = get_path(volume, "persistentVolumeClaim", "readOnly")
-        is_read_only = value_of(mount.get("readOnly")) is True or value_of(claim) is True
+        is_read_only = mount.get("readOnly") is True or claim is True
         if is_read_only or "configMap" in volume or "secret" in volume:
             field = "`readOnly: true`" if is_read_only else "a ConfigMap or Secret"
             message = (

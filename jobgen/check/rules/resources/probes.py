@@ -6,7 +6,6 @@ from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
-from jobgen.model.data import value_of
 from jobgen.model.place import find_at
 from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest, suggest_value
@@ -30,7 +29,7 @@ def unknown_probe_port(container: Container) -> Iterator[Violation]:
     for probe in _PROBES:
         for action in _ACTIONS if probe in container.data else ():
             port = find_at(container.data, probe, action, "port")
-            name = value_of(port.node) if port is not None else None
+            name = port.node if port is not None else None
             if type(name) is not str or name.isdigit():
                 continue
             ports = iter_mappings(container.data.get("ports"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node
+from jobgen.model.data import Plain
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
 
@@ -49,16 +49,16 @@ def exceeds_limit_range(manifest: Manifest, state: ClusterState) -> Iterator[Vio
             yield Violation(each.node, each.message, related)
 
 
-def _list_claims(manifest: Manifest) -> Iterator[tuple[Node, Node]]:
+def _list_claims(manifest: Manifest) -> Iterator[tuple[Plain, Any]]:
     """Yield the requests of the claims that an object is or creates, each with a node for one that is missing."""
-    specs: list[Node] = [manifest.spec] if manifest.kind_name == "PersistentVolumeClaim" else []
+    specs: list[Plain] = [manifest.spec] if manifest.kind_name == "PersistentVolumeClaim" else []
     specs += [as_mapping(claim).get("spec") for claim in as_list(manifest.spec.get("volumeClaimTemplates"))]
     specs += [spec for pod in manifest.pods for spec in _list_ephemeral(pod)]
     for spec in map(as_mapping, specs):
         yield as_mapping(spec.get("resources")).get("requests"), spec
 
 
-def _list_ephemeral(pod: Pod) -> Iterator[Node]:
+def _list_ephemeral(pod: Pod) -> Iterator[Plain]:
     for volume in pod.volumes:
         template = as_mapping(as_mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
         if template:

@@ -8,7 +8,7 @@ from functools import partial
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container, Pod
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -63,7 +63,7 @@ class _Mount(NamedTuple):
     container: Container
     folder: str
     volume: str
-    data: Mapping[str, Node]
+    data: Mapping[str, Plain]
 
 
 def _list_mounts(pod: Pod) -> list[_Mount]:
@@ -111,9 +111,9 @@ def _find_unshared(
 
 def _find_moved(
     container: Container, by_volume: Mapping[str, Sequence[_Mount]]
-) -> dict[str, tuple[_Mount, Mapping[str, Node]]]:
+) -> dict[str, tuple[_Mount, Mapping[str, Plain]]]:
     """Return the folders at which init containers mount volumes that a container mounts elsewhere, with both mounts."""
-    moved: dict[str, tuple[_Mount, Mapping[str, Node]]] = {}
+    moved: dict[str, tuple[_Mount, Mapping[str, Plain]]] = {}
     for own in container.volume_mounts:
         for mount in by_volume.get(as_text(own.get("name")), ()) if "subPath" not in own else ():
             if mount.folder != _read_path(own):
@@ -129,7 +129,7 @@ def _list_folders(path: str) -> Iterator[str]:
 
 
 def _report_moved(
-    container: Container, index: int, path: str, other: Container, mount: Mapping[str, Node], own: Mapping[str, Node]
+    container: Container, index: int, path: str, other: Container, mount: Mapping[str, Plain], own: Mapping[str, Plain]
 ) -> Violation:
     meant = posixpath.normpath(path.replace(_read_path(mount), _read_path(own), 1))
     start = Sentence(
@@ -144,11 +144,11 @@ def _report_moved(
     return Violation(container.word_place(index), message, related)
 
 
-def _read_path(mount: Mapping[str, Node]) -> str:
+def _read_path(mount: Mapping[str, Plain]) -> str:
     return posixpath.normpath(as_text(mount.get("mountPath")) or "-")
 
 
-def _report(container: Container, index: int, path: str, other: Container, mount: Mapping[str, Node]) -> Violation:
+def _report(container: Container, index: int, path: str, other: Container, mount: Mapping[str, Plain]) -> Violation:
     name, folder = as_text(mount.get("name")), _read_path(mount)
     start = Sentence(
         "`{}` is in the file system of `{}` alone, which does not mount the volume `{}` that",
@@ -172,13 +172,13 @@ def _name_field_of_spec(start: Words, name: str, folder: str, problem: Problem, 
     )
 
 
-def _find_readers(pod: Pod, names: AbstractSet[str]) -> Iterator[tuple[str, Mapping[str, Node]]]:
+def _find_readers(pod: Pod, names: AbstractSet[str]) -> Iterator[tuple[str, Mapping[str, Plain]]]:
     """Yield the volumes with names that are only mounted read-only, each with its first mount."""
-    mounts: dict[str, list[Mapping[str, Node]]] = {}
+    mounts: dict[str, list[Mapping[str, Plain]]] = {}
     for container in pod.all_containers if names else ():
         for mount in container.volume_mounts:
             if (name := as_text(mount.get("name"))) in names:
                 mounts.setdefault(name, []).append(mount)
     for name, found in mounts.items():
-        if all(value_of(mount.get("readOnly")) is True for mount in found):
+        if all(mount.get("readOnly") is True for mount in found):
             yield name, found[0]

@@ -6,7 +6,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.workloads import POD_SETS, REPLICA_TYPES, find_pods
-from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.data import Plain, location_of
 from jobgen.model.features import find_part
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, Place, find_at, identify, node_at
@@ -98,7 +98,7 @@ def _is_set_by_operator(name: str, container: Container, manifest: Manifest) -> 
             return False
         if name.startswith("NVIDIA_"):
             # The operator hides GPUs from a launcher that is not a worker.
-            return value_of(manifest.spec.get("runLauncherAsWorker")) is not True and bool(manifest.find_role("worker"))
+            return manifest.spec.get("runLauncherAsWorker") is not True and bool(manifest.find_role("worker"))
         implementation = as_text(manifest.spec.get("mpiImplementation"))
         return name == _HOSTFILES.get(implementation, "OMPI_MCA_orte_default_hostfile")
     return True
@@ -271,7 +271,7 @@ def _check_ssh(manifest: Manifest) -> Iterator[Violation]:
         return
     texts = [container.search_text for role in (worker, launcher) for container in role.pod.containers]
     host_network = worker.pod.spec.get("hostNetwork")
-    if value_of(host_network) is True and not any(_SSH_PORT.search(text) for text in texts):
+    if host_network is True and not any(_SSH_PORT.search(text) for text in texts):
         message = Sentence(
             "on the network of the node, the sshd of the node has port 22, so the launcher never reaches the"
         )
@@ -354,6 +354,6 @@ def _find_host_of_job_set(parts: list[str], rest: str, manifest: Manifest) -> st
     return f"write `{manifest.name}-{near}-{place}.{domain}`"
 
 
-def _read_count(node: Node, default: int) -> int:
+def _read_count(node: Plain, default: int) -> int:
     number = as_integer(node)
     return default if number is None else number

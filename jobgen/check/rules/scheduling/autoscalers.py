@@ -8,7 +8,6 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import RAY_CLUSTERS
-from jobgen.model.data import value_of
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
 
@@ -77,7 +76,7 @@ def _check_triggers(manifest: Manifest) -> Iterator[Violation]:
 
 def _check_ray(manifest: Manifest) -> Iterator[Violation]:
     cluster = as_mapping(get_path(manifest.object, *RAY_CLUSTERS[manifest.kind_name]))
-    is_on = value_of(cluster.get("enableInTreeAutoscaling")) is True
+    is_on = cluster.get("enableInTreeAutoscaling") is True
     if not is_on:
         if as_mapping(cluster.get("autoscalerOptions")):
             message = Sentence(

@@ -13,7 +13,7 @@ from jobgen.k8s.kueue import DOMAIN, is_managed_by_kueue
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.resources import count_pods, format_amount
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At, find_at
@@ -46,7 +46,7 @@ class _Gang(NamedTuple):
     tasks: list[_Task]
     least: int
     """How many pods must start together."""
-    resources: Mapping[str, Node]
+    resources: Mapping[str, Plain]
     """What they need together, if the object says so."""
     is_default: bool = False
     """True if the object does not say how many pods must start."""
@@ -102,13 +102,14 @@ def gang_beyond_queue(manifest: Manifest, state: ClusterState) -> Iterator[Viola
         message = Sentence("queue `{}` has other queues below it, so Volcano rejects the job; use one of them", name)
         yield Violation(place, Sentence("{}, such as `{}`", message, below[0]), evidence=(name,))
         return
-    for owner, resource, most in _list_capabilities(queue, state):
+    for owner, place_of_most in _list_capabilities(queue, state):
+        resource, most = place_of_most.key, place_of_most.node
         allowed, need = to_milli(most), gang.find_need(resource)
         total = sum(task.replicas * task.requests.get(resource, 0) for task in gang.tasks)
         if allowed is None or max(need, total) <= allowed or not (need > allowed or gang.is_default):
             continue
         is_certain = need > allowed
-        wanted, shown = (format_amount(resource, need if is_certain else total), value_of(most))
+        wanted, shown = (format_amount(resource, need if is_certain else total), most)
         what = "the gang of the job needs" if is_certain else "all pods of the job together need"
         effect = "its pods stay Pending forever" if is_certain else "some pods stay Pending while the others run"
         message = Sentence(
@@ -120,18 +121,18 @@ def gang_beyond_queue(manifest: Manifest, state: ClusterState) -> Iterator[Viola
             shown,
             effect,
         )
-        related = ((most, f"`capability` of queue `{owner}`"),)
+        related = ((place_of_most, f"`capability` of queue `{owner}`"),)
         severity = None if is_certain else WARNING
         yield Violation(place, Sentence("{}; request less, or raise `capability`", message), related, severity)
 
 
-def _list_capabilities(queue: Mapping[str, Node], state: ClusterState) -> Iterator[tuple[str, str, Node]]:
-    """Yield the limits of a queue and of those above it: the name of the queue, the resource and the amount."""
+def _list_capabilities(queue: Mapping[str, Plain], state: ClusterState) -> Iterator[tuple[str, At]]:
+    """Yield the limits of a queue and of those above it: the name of the queue, and the place of the amount."""
     seen: set[str] = set()
     while queue and (name := as_text(get_path(queue, "metadata", "name"))) not in seen:
         seen.add(name)
-        for resource, amount in as_mapping(get_path(queue, "spec", "capability")).items():
-            yield name, str(resource), amount
+        capability = as_mapping(get_path(queue, "spec", "capability"))
+        yield from ((name, At(capability, resource)) for resource in capability)
         queue = state.volcano_queues.get(as_text(get_path(queue, "spec", "parent")), {})
 
 
@@ -149,7 +150,7 @@ def _find_gang(manifest: Manifest, state: ClusterState) -> _Gang | None:
             manifest.spec if manifest.kind_name == "RayCluster" else as_mapping(manifest.spec.get("rayClusterSpec"))
         )
         # With the autoscaler, fewer pods are enough.
-        scales = value_of(cluster.get("enableInTreeAutoscaling")) is True
+        scales = cluster.get("enableInTreeAutoscaling") is True
         if not as_text(manifest.labels.get(_QUEUE_LABEL)) or scales:
             return None
         return _Gang(At(manifest.labels, _QUEUE_LABEL), tasks, sum(task.replicas for task in tasks), {})
@@ -161,7 +162,7 @@ def _find_gang(manifest: Manifest, state: ClusterState) -> _Gang | None:
     return _Gang(At(policy, "queue"), tasks, count, as_mapping(policy.get("minResources")))
 
 
-def _read_job(manifest: Manifest, spec: Mapping[str, Node], state: ClusterState) -> _Gang:
+def _read_job(manifest: Manifest, spec: Mapping[str, Plain], state: ClusterState) -> _Gang:
     """Read a Job of Volcano with the defaults that its webhook sets."""
     tasks: list[_Task] = []
     for task in iter_mappings(spec.get("tasks")):
@@ -325,7 +326,7 @@ def _requests_topology(pod: Pod) -> bool:
     return isinstance(annotations, dict) and any(key.startswith(_PREFIX) for key in annotations)
 
 
-def _check_topology(annotations: Mapping[str, Node]) -> Iterator[Violation]:
+def _check_topology(annotations: Mapping[str, Plain]) -> Iterator[Violation]:
     found = [key for key in annotations if key in (_REQUIRED, _PREFERRED, _UNCONSTRAINED)]
     if len(found) > 1:
         yield Violation(
@@ -350,7 +351,7 @@ def _check_topology(annotations: Mapping[str, Node]) -> Iterator[Violation]:
             )
 
 
-def _check_slices(annotations: Mapping[str, Node], count: int) -> Iterator[Violation]:
+def _check_slices(annotations: Mapping[str, Plain], count: int) -> Iterator[Violation]:
     size = as_text(annotations.get(_SLICE_SIZE))
     if (_SLICE in annotations) != (_SLICE_SIZE in annotations):
         given, other = (_SLICE, _SLICE_SIZE) if _SLICE in annotations else (_SLICE_SIZE, _SLICE)
@@ -372,7 +373,7 @@ def _check_slices(annotations: Mapping[str, Node], count: int) -> Iterator[Viola
         yield Violation(At(annotations, _SLICE_SIZE), message, severity=WARNING)
 
 
-def _check_group(annotations: Mapping[str, Node]) -> Iterator[Violation]:
+def _check_group(annotations: Mapping[str, Plain]) -> Iterator[Violation]:
     if _GROUP not in annotations:
         return
     name, place = as_text(annotations[_GROUP]), At(annotations, _GROUP)
@@ -386,8 +387,8 @@ def _check_group(annotations: Mapping[str, Node]) -> Iterator[Violation]:
         yield Violation(place, Sentence("`{}` requires `{}` or `{}`; set one of them", _GROUP, _REQUIRED, _PREFERRED))
 
 
-def _check_groups(requests: list[tuple[Mapping[str, Node], int]]) -> Iterator[Violation]:
-    groups: dict[str, list[tuple[Mapping[str, Node], int]]] = {}
+def _check_groups(requests: list[tuple[Mapping[str, Plain], int]]) -> Iterator[Violation]:
+    groups: dict[str, list[tuple[Mapping[str, Plain], int]]] = {}
     for asked, count in requests:
         if as_text(asked.get(_GROUP)):
             groups.setdefault(as_text(asked[_GROUP]), []).append((asked, count))

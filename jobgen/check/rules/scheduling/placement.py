@@ -10,7 +10,7 @@ from jobgen.k8s.label_requirements import REQUIRED, find_contradiction
 from jobgen.k8s.node_agents import is_node_agent
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import untraced, value_of
+from jobgen.model.data import untraced
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At, find_at
@@ -254,7 +254,7 @@ def overlapping_runs(manifest: Manifest) -> Iterator[Violation]:
         return
     deadline = get_path(manifest.spec, "jobTemplate", "spec", "activeDeadlineSeconds")
     devices = {name: count for pod in manifest.pods for name, count in pod.devices.items() if count}
-    if not devices or value_of(deadline) is not None or value_of(manifest.spec.get("suspend")) is True:
+    if not devices or deadline is not None or manifest.spec.get("suspend") is True:
         return
     what = "GPUs" if any(pod.gpus for pod in manifest.pods) else "devices"
     message = "`concurrencyPolicy` is not set, so concurrent runs are allowed: if a run hangs or takes longer than the"

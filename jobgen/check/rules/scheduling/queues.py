@@ -21,7 +21,7 @@ from jobgen.k8s.kueue_integrations import explain_conflict, explain_declared
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.resources import count_gpus
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -283,7 +283,7 @@ def misread_annotation(manifest: Manifest) -> Iterator[Violation]:
     controller named in the finding still ignores it.
     """
     for key in (EXPECTED_ANNOTATION, DEADLINE_ANNOTATION) if manifest.annotations else ():
-        time = value_of(manifest.annotations.get(key))
+        time = manifest.annotations.get(key)
         fault = find_time_fault(key, time) if isinstance(time, str) else ""
         if fault:
             yield Violation(At(manifest.annotations, key), Sentence("`{}` is `{}`, which {}", key, time, fault))
@@ -296,14 +296,14 @@ def misread_annotation(manifest: Manifest) -> Iterator[Violation]:
                     yield from _check(entries, key, _ANNOTATIONS[key])
                 if key in _OF_PODS or key in _RENAMED:
                     yield from _check_place(manifest, metadata, field, At(entries, key, is_key=True))
-                if key in _PRESENT and str(value_of(node)).lower() == "false":
+                if key in _PRESENT and str(node).lower() == "false":
                     yield Violation(
                         At(entries, key),
-                        Sentence("`{}` is `{}`, but {}; remove it", key, value_of(node), _PRESENT[key]),
+                        Sentence("`{}` is `{}`, but {}; remove it", key, node, _PRESENT[key]),
                     )
 
 
-def _check_place(manifest: Manifest, metadata: Mapping[str, Node], field: str, place: At) -> Iterator[Violation]:
+def _check_place(manifest: Manifest, metadata: Mapping[str, Plain], field: str, place: At) -> Iterator[Violation]:
     name = str(place.key)
     if name in _RENAMED:
         message = Sentence("Karpenter reads `{}` no more, and can evict the pod", name)
@@ -321,8 +321,8 @@ def _check_place(manifest: Manifest, metadata: Mapping[str, Node], field: str, p
             yield Violation(place, Sentence("{} {}; move it to the pod template", message, manifest.kind_name))
 
 
-def _check(entries: Mapping[str, Node], key: str, values: _Values) -> Iterator[Violation]:
-    written = value_of(entries[key])
+def _check(entries: Mapping[str, Plain], key: str, values: _Values) -> Iterator[Violation]:
+    written = entries[key]
     # The API server rejects what is no text.
     if not isinstance(written, str) or written in values.known:
         return

@@ -15,7 +15,6 @@ from jobgen.k8s.node_agents import (
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Pod
 from jobgen.k8s.workloads import RAY_CLUSTERS
-from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence
@@ -43,7 +42,7 @@ def host_namespaces(pod: Pod) -> Iterator[Violation]:
     When to turn it off: for an RDMA fabric without a device plugin, the network of the node is the only way: accept
     `hostNetwork` in the overlay of that cluster.
     """
-    set_fields = [field for field in _RISKS if value_of(pod.spec.get(field)) is True]
+    set_fields = [field for field in _RISKS if pod.spec.get(field) is True]
     for field in set_fields if set_fields and not is_node_agent(pod) else ():
         is_needed = field == "hostNetwork" and any(map(_uses_fabric, pod.manifest.pods))
         yield Violation(
@@ -85,10 +84,10 @@ def host_network_dns(pod: Pod) -> Iterator[Violation]:
     the finding on `hostNetwork`.
     """
     manifest = pod.manifest
-    if value_of(pod.spec["hostNetwork"]) is not True or not _is_found_by_name(pod):
+    if pod.spec["hostNetwork"] is not True or not _is_found_by_name(pod):
         return
     # The MPIJob of training-operator reaches its workers through `kubectl exec`.
-    if manifest.kind_name == "MPIJob" and manifest.kind and value_of(manifest.kind.api_version) == "kubeflow.org/v1":
+    if manifest.kind_name == "MPIJob" and manifest.kind and manifest.kind.api_version == "kubeflow.org/v1":
         return
     if as_text(pod.spec.get("dnsPolicy")) in ("", "ClusterFirst", "Default"):
         message = Sentence("pods on the host network cannot resolve Services; set `dnsPolicy: {}`", _POLICY)
@@ -242,7 +241,7 @@ def node_agent(pod: Pod) -> Iterator[Violation]:
 def _list_means(pod: Pod) -> Iterator[tuple[str, At | None]]:
     """Yield what gives the pod control of its node, and where it is set."""
     for field in _NAMESPACES:
-        if value_of(pod.spec.get(field)) is True:
+        if pod.spec.get(field) is True:
             yield field, At(pod.spec, field)
     for container in pod.all_containers:
         if is_privileged(container):
@@ -251,5 +250,5 @@ def _list_means(pod: Pod) -> Iterator[tuple[str, At | None]]:
         names = list_capabilities(container)
         added = as_list(get_path(container.data, "securityContext", "capabilities", "add"))
         for index, node in enumerate(added):
-            if value_of(node) in names:
-                yield str(value_of(node)), At(added, index)
+            if node in names:
+                yield str(node), At(added, index)

@@ -9,7 +9,6 @@ from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.node_agents import is_node_agent, list_capabilities
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Container, Manifest
-from jobgen.model.data import value_of
 from jobgen.model.place import At, find_at, identify
 from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import did_you_mean
@@ -38,7 +37,7 @@ def privileged_container(container: Container) -> Iterator[Violation]:
     date, or declare the program as an agent of the node in its own DaemonSet.
     """
     place = find_at(container.data, "securityContext", "privileged")
-    if place is not None and value_of(place.node) is True and not is_node_agent(container.pod):
+    if place is not None and place.node is True and not is_node_agent(container.pod):
         message = Sentence("privileged container `{}` has full control of its node", container.name)
         yield Violation(place, Sentence("{}; {}", message, _describe_remedy(container)))
 
@@ -69,10 +68,8 @@ def forbidden_root_user(manifest: Manifest) -> Iterator[Violation]:
         shared = as_mapping(pod.spec.get("securityContext"))
         for container in pod.all_containers:
             own = as_mapping(container.data.get("securityContext"))
-            demand, user = (
-                own if value_of(own.get(field)) is not None else shared for field in ("runAsNonRoot", "runAsUser")
-            )
-            is_root = as_integer(user.get("runAsUser")) == 0 and value_of(demand.get("runAsNonRoot")) is True
+            demand, user = (own if own.get(field) is not None else shared for field in ("runAsNonRoot", "runAsUser"))
+            is_root = as_integer(user.get("runAsUser")) == 0 and demand.get("runAsNonRoot") is True
             if is_root and id(user) not in seen:
                 seen.add(id(user))
                 message = (
@@ -104,7 +101,7 @@ def dangerous_capability(container: Container) -> Iterator[Violation]:
     if not names or is_node_agent(container.pod):
         return
     pod = container.pod
-    has_own_network = pod.manifest.kind is None and value_of(pod.spec.get("hostNetwork")) is not True
+    has_own_network = pod.manifest.kind is None and pod.spec.get("hostNetwork") is not True
     added = as_list(get_path(container.data, "securityContext", "capabilities", "add"))
     for index, node in enumerate(added):
         if has_own_network and as_text(node).removeprefix("CAP_") == _OF_NETWORK:
@@ -184,7 +181,7 @@ def _check_runtime(manifest: Manifest, level: Level, state: ClusterState) -> Ite
             _format_message(breaches[0], level, manifest.namespace),
         )
         related = ((breaches[0].node, f"in runtime `{name}`"),)
-        yield Violation(get_path(manifest.spec, "runtimeRef", "name"), message, related, _SEVERITIES[level.mode])
+        yield Violation(find_at(manifest.spec, "runtimeRef", "name"), message, related, _SEVERITIES[level.mode])
 
 
 def _format_message(breach: Breach, level: Level, namespace: str) -> str:

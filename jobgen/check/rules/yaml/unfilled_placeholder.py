@@ -37,7 +37,7 @@ def unfilled_placeholder(manifest: Manifest) -> Iterator[Violation]:
     When to turn it off: a folder of templates that people copy belongs in `exclude`. A value that only looks like a
     placeholder, such as a label `<none>`, can be accepted on its line.
     """
-    if manifest.kind_name in _FREE_KINDS or (manifest.text is not None and not may_be_unfilled(manifest.text)):
+    if manifest.kind_name in _FREE_KINDS or not may_be_unfilled(manifest.text):
         return
     # An object may have any valid name, also one that means nothing.
     metadata = manifest.metadata

@@ -17,7 +17,6 @@ from jobgen.features.kueue.objects import find_namespace
 from jobgen.features.kueue.queues.comparison import Comparison
 from jobgen.features.kueue.quota import summarize_amount
 from jobgen.k8s.nodes import as_mapping, get_path
-from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import find_duplicates, report_missing_folder
@@ -151,9 +150,9 @@ def collect_environment(
     mutations = ClusterMutations(project)
     objects: Objects = [mutations.mutate(env, each).object for each in rendered]
     exported = list(read_exported(project.layers, cluster.state, findings)) if cluster.state else []
-    deciding = (each for each in exported if str(value_of(each.get("kind"))) in DECIDING_KINDS)
+    deciding = (each for each in exported if str(each.get("kind")) in DECIDING_KINDS)
     findings += find_duplicates(deciding, cluster.state)
-    others: Objects = [untraced(dict(each)) for each in exported]
+    others: Objects = exported
     if change is not None:
         objects, others, cluster = change(objects, others, cluster, "")
     queued = collect_jobs(objects, others, cluster)
@@ -170,7 +169,7 @@ def collect_environment(
     jobs = (
         job._replace(aliases=of[0], annotations=of[1]) for job in queued.jobs for of in (known.get(job[:3], ((), {})),)
     )
-    workloads = [untraced(dict(each)) for each in exported if value_of(each.get("kind")) == "Workload"]
+    workloads = [each for each in exported if each.get("kind") == "Workload"]
     if queued.context.dispatcher:
         workloads = list(map(queued.context.dispatcher.locate, workloads))
     found = queued._replace(jobs=tuple(jobs), exported=tuple(workloads))
@@ -204,7 +203,7 @@ def _attach_workers(
         if found.state and not folder_exists(project.root, found.state):
             findings.append(report_missing_folder(load_config(project.layers, traced=True), found.state))
         elif found.state:
-            exported: Objects = [untraced(dict(obj)) for obj in read_exported(project.layers, found.state, findings)]
+            exported: Objects = list(read_exported(project.layers, found.state, findings))
             _, exported, settings = change((), exported, found, name) if change else ((), exported, found)
             workers[name] = build_worker(settings, exported, namespaces)
     if workers:

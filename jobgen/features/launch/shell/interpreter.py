@@ -47,8 +47,8 @@ from jobgen.k8s.shell import SHELLS, tree
 from jobgen.k8s.shell.syntax import UnsupportedSyntax, parse_script
 from jobgen.k8s.shell.tree import Assignment
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import Place
 
 _REFERENCE = lazy_pattern(r"\$\$|\$\(([^()\s]*)\)")
 _SHEBANG = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?(\w+)")
@@ -112,7 +112,7 @@ def expand_references(text: str, env: Mapping[str, Word]) -> str:
 class Interpreter(Shell):
     """A shell: its variables, parameters and functions."""
 
-    def __init__(self, run: Run, variables: dict[str, Value], node: Node, folder: str, depth: int = 0) -> None:
+    def __init__(self, run: Run, variables: dict[str, Value], node: Place, folder: str, depth: int = 0) -> None:
         super().__init__(run, variables, folder)
         self.node = node
         self.depth = depth
@@ -592,7 +592,7 @@ class Interpreter(Shell):
         return STARTED
 
     def start_script(
-        self, text: str, arguments: list[Field], node: Node, options: Iterable[str] = (), name: str = UNKNOWN
+        self, text: str, arguments: list[Field], node: Place, options: Iterable[str] = (), name: str = UNKNOWN
     ) -> int:
         """Run a script in a new shell, which gets the exported variables."""
         exported = {name: value for name, value in self.variables.items() if value.exported}
@@ -716,7 +716,7 @@ def _note(
     return run_and_note
 
 
-def _run_with_unknown(loop: tree.For, node: Node) -> Callable[[Interpreter], int]:
+def _run_with_unknown(loop: tree.For, node: Place) -> Callable[[Interpreter], int]:
     return lambda shell: shell.run_with(loop, (UNKNOWN, node))
 
 

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from jobgen.features.launch.shell.patterns import Pattern
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import Place
 
 UNKNOWN, SPLIT = "\ue000", "\ue001"
 """What stands in a text for something that is not known; the second one can also be none or several words."""
@@ -36,7 +36,7 @@ class Word(NamedTuple):
 
     text: str | None
     """None if it is not known."""
-    node: Node
+    node: Place
     """Where it was written."""
     prefix: str = ""
     """Of an unknown word, what is known of its start: `--rdzv-id=`."""
@@ -124,7 +124,7 @@ class Call(NamedTuple):
     files: Files
 
 
-def to_word(text: str, node: Node) -> Word:
+def to_word(text: str, node: Place) -> Word:
     """Return a word with a text that can have parts that are not known."""
     if UNKNOWN not in text and SPLIT not in text:
         return Word(text, node)
@@ -167,7 +167,7 @@ class Value(NamedTuple):
     """The value of a variable, or the values of an array."""
 
     text: str | tuple[str, ...]
-    node: Node = None
+    node: Place = None
     exported: bool = False
     kind: str = ""
     """`i` for an integer, which is computed when it is set; `?` for one whose later values are not known."""
@@ -178,7 +178,7 @@ class Value(NamedTuple):
         return (self.text,) if isinstance(self.text, str) else self.text
 
 
-Field: TypeAlias = "tuple[str, Node]"
+Field: TypeAlias = "tuple[str, Place]"
 
 
 class Run:

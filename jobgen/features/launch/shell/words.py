@@ -21,8 +21,8 @@ from jobgen.features.launch.shell.values import (
 from jobgen.k8s.shell import tree
 from jobgen.k8s.shell.syntax import UnsupportedSyntax
 from jobgen.k8s.shell.tree import Assignment, Literal, Parameter
-from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import Place
 
 _GLOB = lazy_pattern(r"[*?]|\[[^\]]+\]")
 _BRACES = lazy_pattern(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
@@ -98,7 +98,7 @@ class Variables:
         self.assign(name, text, node, exported=exported)
         return status
 
-    def assign(self, name: str, text: str, node: Node, *, exported: bool = False) -> None:
+    def assign(self, name: str, text: str, node: Place, *, exported: bool = False) -> None:
         """Set a variable, which stays exported, and what it is."""
         old = self.variables.get(name, Value(""))
         if old.kind == "i":
@@ -117,7 +117,7 @@ class Variables:
                 old = self.variables.get(name, Value(""))
                 self.variables[name] = Value(UNKNOWN, None, old.exported, "?" if always else old.kind)
 
-    def store(self, name: str, value: str | tuple[str, ...], node: Node) -> None:
+    def store(self, name: str, value: str | tuple[str, ...], node: Place) -> None:
         """Set a variable to one or several values."""
         if not isinstance(value, str) and sum(map(len, value)) > MAX_TEXT:
             value = UNKNOWN
@@ -195,7 +195,7 @@ class Variables:
     def join_with_node(self, word: tree.Word) -> Field:
         """Return a word as one text, as in an assignment."""
         texts: list[str] = []
-        node: Node = None
+        node: Place = None
         for place, part in enumerate(word):
             if isinstance(part, Literal):
                 is_home = not place and not part.quoted and part.text.startswith("~")
@@ -208,7 +208,7 @@ class Variables:
         self.run.spend(len(text))
         return text, node
 
-    def expand_part(self, part: tree.Part) -> tuple[Sequence[str], Node]:
+    def expand_part(self, part: tree.Part) -> tuple[Sequence[str], Place]:
         """Return the texts of a part, several only for lists, and where the value was written."""
         self.run.step()
         if isinstance(part, Parameter):
@@ -220,7 +220,7 @@ class Variables:
             return (UNKNOWN if value is None else str(value),), None
         return (part.text,), None
 
-    def expand_parameter(self, part: Parameter) -> tuple[Sequence[str], Node]:
+    def expand_parameter(self, part: Parameter) -> tuple[Sequence[str], Place]:
         """Return the values of a parameter."""
         items, node = self.find_items(part)
         if part.prefix == "#":
@@ -237,7 +237,7 @@ class Variables:
             return () if part.name == "@" else ("",), None
         return items, node
 
-    def find_items(self, part: Parameter) -> tuple[Sequence[str] | None, Node]:
+    def find_items(self, part: Parameter) -> tuple[Sequence[str] | None, Place]:
         """Return the values of a parameter before its operator is applied; None if it is not set."""
         if part.name in ("@", "*"):
             texts = [text for text, _ in self.parameters]
@@ -265,7 +265,7 @@ class Variables:
             return (found or None), value.node
         return (value.items[:1] or None), value.node
 
-    def modify(self, part: Parameter, items: Sequence[str] | None, node: Node) -> tuple[Sequence[str], Node]:
+    def modify(self, part: Parameter, items: Sequence[str] | None, node: Place) -> tuple[Sequence[str], Place]:
         """Apply the operator of `${…}`."""
         operator = part.operator
         text = None if items is None else " ".join(items)
@@ -293,7 +293,7 @@ class Variables:
         changed = self.change(text, operator, part)
         return (UNKNOWN if changed is None else changed,), node
 
-    def expand_default(self, part: Parameter) -> tuple[Sequence[str], Node]:
+    def expand_default(self, part: Parameter) -> tuple[Sequence[str], Place]:
         """Return the word behind the operator of a parameter."""
         default, origin = self.join_with_node(part.argument)
         return (default,), origin
@@ -379,7 +379,7 @@ class _Splitter:
         self.word = word
         self.found: list[Field] = []
         self.texts: list[str] = []
-        self.node: Node = None
+        self.node: Place = None
         self.is_pattern = False
 
     def list_all(self) -> list[Field]:

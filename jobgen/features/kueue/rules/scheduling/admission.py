@@ -11,7 +11,7 @@ from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.kueue_integrations import MULTIKUEUE
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, location_of, untraced
+from jobgen.model.data import Plain, location_of
 from jobgen.model.finding import Problem
 from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence
@@ -41,14 +41,13 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
     When to turn it off: if quota is added by hand or by a controller before the job is due, accept it with an end
     date. `jobgen queue` shows what is missing, in numbers.
     """
-    plain = untraced(manifest.object)
-    obstacle = queues.find_obstacle(plain)
+    obstacle = queues.find_obstacle(manifest.object)
     if obstacle is None:
         return
     from jobgen.features.kueue.queue_state import find_cause, find_obstacle_place, find_queue_fault
 
     transformations = queues.known.configuration.resources.transformations
-    place, others = find_obstacle_place(manifest.object, plain, obstacle, transformations)
+    place, others = find_obstacle_place(manifest.object, obstacle, transformations)
     if queues.find_refused(manifest.object):
         # The API server refuses the queue, which is reported there.
         return
@@ -64,7 +63,7 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
     is_unmanaged = obstacle.code == "unmanaged"
     message = Sentence("the job is {}: {}", "unmanaged" if is_unmanaged else "never admitted", obstacle.message)
     blame = partial(_blame, len(others)) if obstacle.code in ("quota", "resource") else None
-    related = (*others, *find_cause(obstacle, queues.find_cluster_queue(plain), queues))
+    related = (*others, *find_cause(obstacle, queues.find_cluster_queue(manifest.object), queues))
     # A job of an existing RayCluster uses the quota of that.
     is_certain = queues.is_declared and "clusterSelector" not in manifest.spec
     severity = WARNING if is_unmanaged and not is_certain else None
@@ -112,7 +111,7 @@ def stuck_after_admission(manifest: Manifest, queues: QueueState) -> Iterator[Vi
     date on the Topology or the flavor.
     """
     label = get_kueue_queue(manifest)
-    queue = queues.find_cluster_queue(untraced(manifest.object)) if label is not None else {}
+    queue = queues.find_cluster_queue(manifest.object) if label is not None else {}
     if not queue:
         return
     groups = [as_mapping(group) for group in as_list(get_path(queue, "spec", "resourceGroups"))]
@@ -122,11 +121,11 @@ def stuck_after_admission(manifest: Manifest, queues: QueueState) -> Iterator[Vi
     yield from _check_manager(manifest, queue, queues)
 
 
-def _find_flavor(item: Node, queues: QueueState) -> Mapping[str, Node]:
+def _find_flavor(item: Plain, queues: QueueState) -> Mapping[str, Plain]:
     return queues.objects.get(("ResourceFlavor", "", as_text(as_mapping(item).get("name"))), {})
 
 
-def _check_taints(manifest: Manifest, flavors: list[Mapping[str, Node]], queues: QueueState) -> Iterator[Violation]:
+def _check_taints(manifest: Manifest, flavors: list[Mapping[str, Plain]], queues: QueueState) -> Iterator[Violation]:
     from jobgen.features.kueue.match import is_blocking, is_tolerated
 
     for flavor in flavors:
@@ -137,7 +136,7 @@ def _check_taints(manifest: Manifest, flavors: list[Mapping[str, Node]], queues:
             continue
         for pod in manifest.pods:
             several = (*as_list(spec.get("tolerations")), *as_list(pod.spec.get("tolerations")))
-            tolerations = [dict(as_mapping(untraced(each))) for each in several]
+            tolerations = [dict(as_mapping(each)) for each in several]
             kept = (
                 next((each for each in node if is_blocking(each) and not is_tolerated(each, tolerations)), None)
                 for node in _list_taints(spec, queues)
@@ -158,7 +157,7 @@ def _find_label(manifest: Manifest) -> At:
     return At(manifest.labels, QUEUE_LABEL)
 
 
-def _list_taints(flavor: Mapping[str, Node], queues: QueueState) -> Iterator[list[dict[str, Any]]]:
+def _list_taints(flavor: Mapping[str, Plain], queues: QueueState) -> Iterator[list[dict[str, Any]]]:
     """Yield the taints of each node that has the labels of a flavor."""
     wanted = {str(key): as_text(value) for key, value in as_mapping(flavor.get("nodeLabels")).items()}
     for node in queues.known.list_nodes():
@@ -168,7 +167,7 @@ def _list_taints(flavor: Mapping[str, Node], queues: QueueState) -> Iterator[lis
 
 
 def _check_labels(
-    manifest: Manifest, groups: list[Mapping[str, Node]], flavors: list[list[Mapping[str, Node]]]
+    manifest: Manifest, groups: list[Mapping[str, Plain]], flavors: list[list[Mapping[str, Plain]]]
 ) -> Iterator[Violation]:
     """Check groups with one flavor each: which of several Kueue chooses is not known."""
     chosen: dict[str, tuple[str, str]] = {}
@@ -178,19 +177,20 @@ def _check_labels(
         if len(several) != 1 or not uses:
             continue
         name = as_text(get_path(several[0], "metadata", "name"))
-        for key, node in as_mapping(get_path(several[0], "spec", "nodeLabels")).items():
+        labels = as_mapping(get_path(several[0], "spec", "nodeLabels"))
+        for key, node in labels.items():
             value, other = chosen.setdefault(str(key), (as_text(node), name))
             if value != as_text(node):
                 message = Sentence(
                     "flavors `{}` and `{}` of the queue set the node label `{}` to `{}` and", other, name, key, value
                 )
                 message += f" `{as_text(node)}`, and pods get only one of them, so they cannot run on both"
-                related = ((node, f"flavor `{name}`"),)
+                related = ((At(labels, key), f"flavor `{name}`"),)
                 yield Violation(_find_label(manifest), Sentence("{}; use equal labels", message), related, evidence=())
                 return
 
 
-def _check_manager(manifest: Manifest, queue: Mapping[str, Node], queues: QueueState) -> Iterator[Violation]:
+def _check_manager(manifest: Manifest, queue: Mapping[str, Plain], queues: QueueState) -> Iterator[Violation]:
     paths = (("managedBy",), ("runPolicy", "managedBy"))
     place = next(filter(None, (find_at(manifest.spec, *path) for path in paths)), None)
     checks = as_list(get_path(queue, "spec", "admissionChecks"))
@@ -262,7 +262,7 @@ def _check_counted(manifest: Manifest, queues: QueueState) -> Iterator[Violation
     facts = read_claim_facts(queues.known)
     for pod in manifest.pods:
         claims = [claim for claim in pod.claims.values() if claim.definition is not None]
-        spec, namespace = untraced(dict(pod.spec)), find_namespace(untraced(dict(manifest.object)))
+        spec, namespace = pod.spec, find_namespace(manifest.object)
         reason = charge_claims(spec, namespace, facts) if claims else {}
         if isinstance(reason, str):
             message = Sentence(

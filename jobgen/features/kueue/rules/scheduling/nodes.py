@@ -10,7 +10,7 @@ from jobgen.k8s.devices import is_device
 from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node, untraced
+from jobgen.model.data import Plain
 from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
 from jobgen.model.sentence import Sentence
@@ -84,7 +84,7 @@ def larger_than_nodes(manifest: Manifest, queues: QueueState) -> Iterator[Violat
     for pod in manifest.pods:
         found = _find_excess(pod, queues) or (None if get_kueue_queue(manifest) else _find_mismatch(pod, queues))
         # Kueue's own decision names the topology, or the quota, that the job does not fit into.
-        if found and not queues.find_obstacle(untraced(manifest.object)):
+        if found and not queues.find_obstacle(manifest.object):
             yield found
             return
 
@@ -133,7 +133,7 @@ def _find_mismatch(pod: Pod, queues: QueueState) -> Violation | None:
             )
             return Violation(At(selector, key), Sentence("{}; correct the label, or add such nodes", message))
         nodes = kept
-    tolerations = [dict(as_mapping(untraced(each))) for each in as_list(pod.spec.get("tolerations"))]
+    tolerations = [dict(as_mapping(each)) for each in as_list(pod.spec.get("tolerations"))]
     taints: list[Mapping[str, Any]] = []
     for node in nodes:
         # Some clusters add a toleration for the resource that a pod requests.
@@ -194,7 +194,7 @@ def stuck_rollout(manifest: Manifest, queues: QueueState) -> Iterator[Violation]
 _DEFAULT_SHARE = "25%"
 
 
-def _count_share(node: Node, replicas: int, *, rounds_up: bool) -> int | None:
+def _count_share(node: Plain, replicas: int, *, rounds_up: bool) -> int | None:
     """Return how many pods a number or percentage stands for; None if it is neither."""
     if (number := as_integer(node)) is not None:
         return number
