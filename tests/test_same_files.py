@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 from teams import write_teams
 
-from jobgen import cache
+from jobgen import cache, diff
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint import lint, lint_request, lint_twice
 from jobgen.api.lint_answers import ask_findings
@@ -49,6 +49,12 @@ spec:
       containers:
         - name: pytorch
           env: [{{name: MODE, valueFrom: {{{source}: {{name: settings, key: mode}}}}}}]
+"""
+QUEUE = """\
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: LocalQueue
+metadata: {name: default, namespace: ml}
+spec: {clusterQueue: gpus}
 """
 OVERLAY = """\
 apiVersion: jobgen.dev/v1
@@ -134,8 +140,101 @@ TEAMS: Mapping[str, Maker] = {
     "schemas/example.dev/dancejob_v1.yaml": JOBS_REPOSITORY["schemas/example.dev/dancejob_v1.yaml"],
 }
 """A repository of two teams, with little that concerns all jobs."""
+_MATCHES = (
+    "{teams: [nlp]}",
+    "{teams: [vision]}",
+    "{names: [nlp-a]}",
+    "{labels: {team: nlp}}",
+    "{frameworks: [tensorflow]}",
+)
+_MERGES = (
+    "{image: 'registry.example.com/other:latest'}",
+    "{image: 'registry.example.com/other:1.0'}",
+    "{env: {LOG: debug}}",
+    "{env: {VISIBLE: 0,1,2}}",
+    "{env: {ZONE: '<ZONE>'}}",
+    "{resources: {gpu: 8}}",
+    "{resources: {gpus: 8}}",
+    "{roles: {wroker: {replicas: 2}}}",
+    "{nodeSelector: {pool: a}}",
+    "{nodeSelector: {pool: null}}",
+    "{command: [torchrun, --nnodes=4, train.py]}",
+    "{queue: train}",
+    "{run: {expires: 2026-06-01}}",
+    "{volumes: {data: {pvc: data, mountPath: /data}}}",
+)
+_MANIFESTS = (
+    "{metadata: {labels: {stage: test}}}",
+    "{metadata: {namespace: other}}",
+    "{spec: {runPolicy: {backofLimit: 3}}}",
+    "{spec: {runPolicy: {backoffLimit: many}}}",
+)
+
+
+def make_blocks(random: Random) -> str:
+    """Return an overlay with patches and defaults for some jobs, each on lines of its own, some with faults."""
+    lines = ["# A comment."] * random.randrange(3) + ["apiVersion: jobgen.dev/v1", "kind: Overlay", "spec:"]
+    lines += random.choice(([], [], ["  jobs: {teams: [nlp]}"], ["  jobs: {names: ['*-a', '*-b']}"]))
+    lines += random.choice(([], ["  namespace: ml"], ["  namespace: 'ml-{team}'"]))
+    lines += random.choice(
+        ([], [], ["  locked: [nodeSelector]"], ["  images: [{name: registry.example.com/nlp-a, newTag: '3'}]"])
+    )
+    lines += random.choice(([], [], ["  cluster: {budgets: {teams: {nlp: {gpus: 2}}}}"]))
+    for key in ("defaults", "patches"):
+        count = random.randrange(4)
+        lines += [f"  {key}:"] if count else []
+        for _ in range(count):
+            lines += ["    # It is about some jobs."] * (random.randrange(4) == 0)
+            lines += [f"    - match: {random.choice(_MATCHES)}"]
+            kind = random.choice(("merge", "merge", "manifest")) if key == "patches" else "merge"
+            value = random.choice(_MERGES if kind == "merge" else _MANIFESTS)
+            if random.randrange(3):
+                lines += [f"      {kind}: {value}"]
+            else:
+                name, _, rest = value[1:-1].partition(": ")
+                lines += [f"      {kind}:", f"        {name}: {rest}"]
+    return "\n".join(lines if len(lines) > 6 else [*lines, "  defaults: {env: {A: '1'}}"]) + "\n"
+
+
+def make_faulty(random: Random) -> str:
+    """Return a job, or one that cannot be rendered, which matches other patches without its faults."""
+    text = make_job("nlp-f", "nlp")(random)
+    fault = random.choice(
+        ("", "  replicas: many\n", "  imag: x\n", "  env: {A: [1]}\n", "  run: {expires: 2026-06-01}\n")
+    )
+    labels = random.choice(("{team: nlp}", "{team: [nlp]}", "{team: vision}"))
+    return text.replace("{team: nlp}", labels) + fault
+
+
+def make_many(random: Random) -> str:
+    """Return several jobs in a file, or a sweep, or manifests that others refer to."""
+    job = JOB.format(name="vision-m", team="vision", framework="pytorch", tag="1.0", gpus=random.choice((1, 4)))
+    sweep = "  matrix: {lr: ['1', '2']}\n  command: [train, '${{ matrix.lr }}']\n"
+    return random.choice(
+        (
+            job + sweep,
+            job + "---\n" + job.replace("vision-m", "vision-n"),
+            job + "  configs: {settings: {mountPath: /etc/x, files: {mode: fast}}}\n",
+            CONFIG.format(kind="ConfigMap", field="data", key="mode") + "---\n" + job,
+            QUEUE,
+        )
+    )
+
+
+LAYERS: Mapping[str, Maker] = {
+    **{path: make for path, make in TEAMS.items() if path.startswith(("jobs/", "policies/", "schemas/"))},
+    "jobs/nlp/faulty.yaml": make_faulty,
+    "jobs/vision/many.yaml": make_many,
+    **{f"overlays/{env}/overlay.yaml": make_blocks for env in ("base", "dev", "prod")},
+    "overlays/prod/more.yaml": make_blocks,
+    "overlays/sub/overlay.yaml": lambda random: make_blocks(random).replace("spec:", "spec:\n  extends: [base]", 1),
+    "teams/nlp.yaml": TEAMS["teams/nlp.yaml"],
+    "teams/vision.yaml": lambda random: TEAM.format(name="vision", gpus=random.choice((2, 80))),
+}
+"""A repository of two teams, whose overlays have many patches and defaults for some jobs, often with faults."""
 REPOSITORIES = {
     "teams": TEAMS,
+    "layers": LAYERS,
     "everything": {**JOBS_REPOSITORY, "jobs/reader.yaml": make_reader, "jobs/settings.yaml": make_config},
 }
 
@@ -197,6 +296,7 @@ def write_job(name: str, team: str = "nlp") -> str:
     return JOB.format(name=name, team=team, framework="pytorch", tag="1.0", gpus=1)
 
 
+OF_VISION = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  jobs: {teams: [vision]}\n"
 QUIET = OVERLAY.format(gpus=40, defaults="", nlp="labels: {a: b}", vision="labels: {a: b}")
 JOBS = ("jobs/nlp/a.yaml", "jobs/nlp/b.yaml", "jobs/vision/c.yaml")
 
@@ -221,19 +321,47 @@ def replace(edited: EditedFolder, path: str, old: str, new: str) -> None:
     edited.write(path, text.replace(old, new, 1))
 
 
-CHANGES: Mapping[str, tuple[Callable[[EditedFolder], None], set[str]]] = {
-    "an image": (lambda edited: replace(edited, JOBS[0], ":1.0", ":1.1"), {*JOBS[1:]}),
-    "an image that has a finding": (lambda edited: replace(edited, JOBS[0], ":1.0", ":latest"), {*JOBS[1:]}),
-    "GPUs": (lambda edited: replace(edited, JOBS[0], "gpu: 1", "gpu: 8"), {*JOBS[1:]}),
-    "another job": (lambda edited: edited.write("jobs/nlp/d.yaml", write_job("d")), {*JOBS}),
-    "no job": (lambda edited: edited.remove(JOBS[0]), {*JOBS[1:]}),
+def pair(files: Sequence[str], *envs: str) -> set[tuple[str, str]]:
+    """Return files, each with each of the environments, by default with both."""
+    return {(file, env) for file in files for env in envs or ("dev", "prod")}
+
+
+PROD = "overlays/prod/overlay.yaml"
+CHANGES: Mapping[str, tuple[Callable[[EditedFolder], None], set[tuple[str, str]]]] = {
+    "an image": (lambda edited: replace(edited, JOBS[0], ":1.0", ":1.1"), pair(JOBS[1:])),
+    "an image that has a finding": (lambda edited: replace(edited, JOBS[0], ":1.0", ":latest"), pair(JOBS[1:])),
+    "GPUs": (lambda edited: replace(edited, JOBS[0], "gpu: 1", "gpu: 8"), pair(JOBS[1:])),
+    "another job": (lambda edited: edited.write("jobs/nlp/d.yaml", write_job("d")), pair(JOBS)),
+    "no job": (lambda edited: edited.remove(JOBS[0]), pair(JOBS[1:])),
     "a patch of a team": (
-        lambda edited: replace(edited, "overlays/prod/overlay.yaml", "labels: {a: b}", "labels: {a: c}"),
-        {JOBS[2]},
+        lambda edited: replace(edited, PROD, "labels: {a: b}", "labels: {a: c}"),
+        pair(JOBS, "dev") | pair(JOBS[2:], "prod"),
+    ),
+    "a line that says the same of a team": (
+        lambda edited: replace(edited, PROD, "labels: {a: b}", "labels: {'a': b}"),
+        pair(JOBS, "dev") | pair(JOBS[2:], "prod"),
+    ),
+    "a line that says the same of all": (
+        lambda edited: replace(edited, PROD, "namespace: ml", "namespace: 'ml'"),
+        pair(JOBS, "dev"),
+    ),
+    "lines above a patch": (
+        lambda edited: replace(edited, PROD, "    - match", "    # Of a team.\n    - match"),
+        pair(JOBS, "dev") | pair(JOBS[2:], "prod"),
     ),
     "a default of all jobs": (
-        lambda edited: replace(edited, "overlays/prod/overlay.yaml", "defaults: {}", "defaults: {env: {A: b}}"),
-        set(),
+        lambda edited: replace(edited, PROD, "defaults: {}", "defaults: {env: {A: b}}"),
+        pair(JOBS, "dev"),
+    ),
+    "a default of a team": (
+        lambda edited: replace(
+            edited, PROD, "defaults: {}", "defaults:\n    - match: {teams: [nlp]}\n      merge: {env: {A: b}}"
+        ),
+        pair(JOBS, "dev"),
+    ),
+    "an environment of a team": (
+        lambda edited: edited.write("overlays/prod/overlay.yaml", f"{OF_VISION}  namespace: ml\n"),
+        pair(JOBS, "dev"),
     ),
     "a ConfigMap": (
         lambda edited: edited.write("jobs/nlp/d.yaml", CONFIG.format(kind="ConfigMap", field="data", key="mode")),
@@ -241,7 +369,7 @@ CHANGES: Mapping[str, tuple[Callable[[EditedFolder], None], set[str]]] = {
     ),
     "a comment that hides": (
         lambda edited: edited.write(JOBS[1], f"# jobgen: ignore-file[mutable-image-tag] -- x\n{write_job('b')}"),
-        {JOBS[0], JOBS[2]},
+        pair((JOBS[0], JOBS[2])),
     ),
 }
 
@@ -251,7 +379,7 @@ def test_files_that_read_the_same_are_not_checked(name: str, repository: EditedF
     change, same = CHANGES[name]
     change(repository)
 
-    assert lint_some(repository.folder).same.files == same
+    assert lint_some(repository.folder).same.pairs == same
     some, whole = compare(repository.folder, "HEAD")
     assert some == whole
 
@@ -270,7 +398,21 @@ def test_what_facts_say_decides_whether_all_jobs_are_compared(repository: Edited
     assert lint_some(repository.folder).same.rules == set()
 
     replace(repository, JOBS[0], "gpu: 1", "gpu: 8")
-    assert {"gpu-budget-exceeded", "team-budget-exceeded"} <= lint_some(repository.folder).same.rules
+    same = lint_some(repository.folder).same
+    assert same.list_rules("prod") >= {"gpu-budget-exceeded", "team-budget-exceeded"}
+    assert same.teams == {"nlp"}
+
+
+def test_a_budget_of_an_environment_decides_there(repository: EditedFolder) -> None:
+    replace(repository, PROD, "nlp: {gpus: 40}", "nlp: {gpus: 1}")
+
+    same = lint_some(repository.folder, ".").same
+    # The file in which the jobs are reported is checked in all environments.
+    assert same.pairs == pair(JOBS[1:], "dev")
+    assert "gpu-budget-exceeded" in same.list_rules("prod") - same.list_rules("dev")
+    some, whole = compare(repository.folder, ".")
+    assert some == whole
+    assert "gpu-budget-exceeded" in str(some)
 
 
 def test_what_facts_say_decides_however_many_jobs_change(repository: EditedFolder) -> None:
@@ -282,7 +424,7 @@ def test_what_facts_say_decides_however_many_jobs_change(repository: EditedFolde
         replace(repository, f"jobs/nlp/{name}.yaml", ":1.0", ":1.1")
 
     same = lint_some(repository.folder).same
-    assert (same.files, same.rules) == ({*JOBS}, set())
+    assert (same.pairs, same.rules) == (pair(JOBS), set())
 
 
 def test_no_stage_after_the_checks_knows_a_rule_about_several_jobs() -> None:
@@ -311,38 +453,54 @@ def test_a_stored_lint_of_some_files_is_no_lint_of_all(repository: EditedFolder,
         cache.disable()
 
 
-SMALL, LARGE = 1, 3
+SMALL, LARGE = 2, 4
 """How many jobs each of four teams has: what more jobs take is compared."""
 
 
 def test_a_changed_job_takes_a_fraction_of_a_lint(tmp_path: Path) -> None:
     """Calls of functions for a further job in four environments, with what all jobs together take."""
 
-    def count(name: str, change: Callable[[Path], object], since: str) -> int:
+    def count(name: str, change: Callable[[Path], object], work: Callable[[Path], object], *sizes: int) -> int:
         counts = []
-        for jobs in (SMALL, SMALL, LARGE):
-            folder = tmp_path / f"{name}-{jobs}-{len(counts)}"
+        for jobs in sizes:
+            folder = tmp_path / f"{name}-{jobs}"
             write_teams(folder, 4, jobs, 4)
-            path = folder / "jobs/team-00/changed.yaml"
-            path.write_text(write_job("changed"), "utf-8")
+            (folder / CHANGED).write_text(write_job("changed"), "utf-8")
             run_git(folder, "add", ".")
             run_git(folder, "commit", "-q", "-m", "Add a job")
             change(folder)
-            counts.append(count_calls(lambda: lint(folder, since=since)))  # noqa: B023 -- it is called here
-        # The first run loads modules.
-        return counts[2] - counts[1]
+            counts.append(count_calls(lambda: work(folder)))  # noqa: B023 -- it is called here
+        return counts[-1] - counts[0]
 
-    def change_job(folder: Path) -> None:
-        path = folder / "jobs/team-00/changed.yaml"
-        path.write_text(path.read_text("utf-8").replace(":1.0", ":1.1"), "utf-8")
+    # The first run loads modules and schemas.
+    count("first", change_tag, lint_change, LARGE)
+    whole = count("whole", change_tag, lint, SMALL, LARGE)
+    assert count("job", change_tag, lint_change, SMALL, LARGE) < 0.25 * whole
+    assert count("GPUs", change_gpus, lint_change, SMALL, LARGE) < 0.25 * whole
+    assert count("diff", change_tag, lambda folder: diff(folder, "HEAD"), SMALL, LARGE) < 0.2 * whole
+    # The jobs of one team of four are checked in one environment of four, at both revisions, and compared.
+    assert count("team", change_team, lint_change, SMALL, LARGE) < (0.25 + 1 / 4) * whole
 
-    def change_team(folder: Path) -> None:
-        path = folder / "overlays/dev/overlay.yaml"
-        text = path.read_text("utf-8")
-        assert "namespace: team-01-dev}" in text
-        path.write_text(text.replace("team-01-dev}", "team-01-dev, annotations: {a: b}}"), "utf-8")
 
-    whole = count("whole", lambda _: None, "")
-    assert count("job", change_job, "HEAD") < 0.28 * whole
-    # The jobs of the team are checked at both revisions.
-    assert count("team", change_team, "HEAD") < (0.28 + 2 / 4) * whole
+CHANGED = "jobs/team-00/changed.yaml"
+
+
+def lint_change(folder: Path) -> object:
+    return lint(folder, since="HEAD")
+
+
+def change_tag(folder: Path) -> None:
+    path = folder / CHANGED
+    path.write_text(path.read_text("utf-8").replace(":1.0", ":1.1"), "utf-8")
+
+
+def change_gpus(folder: Path) -> None:
+    path = folder / CHANGED
+    path.write_text(path.read_text("utf-8").replace("gpu: 1", "gpu: 8"), "utf-8")
+
+
+def change_team(folder: Path) -> None:
+    path = folder / "overlays/dev/overlay.yaml"
+    text = path.read_text("utf-8")
+    assert "namespace: team-01-dev}" in text
+    path.write_text(text.replace("team-01-dev}", "team-01-dev, annotations: {a: b}}"), "utf-8")

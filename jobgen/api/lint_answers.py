@@ -32,7 +32,8 @@ def name_lint(request: LintRequest) -> str:
         request.judged.judge.commit.name if request.judged and request.judged.judge else "",
     )
     options += request.chart_values
-    options += tuple(map(sorted, request.same)) if request.same.files else ()
+    same = request.same
+    options += (sorted(same.pairs), sorted(same.rules), same.teams and sorted(same.teams)) if same.pairs else ()
     options += () if request.compares_trees else ("no trees",)
     return repr((where, commit, list(request.paths), full, list(request.envs), options))
 

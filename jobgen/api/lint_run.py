@@ -171,7 +171,7 @@ def lint_files(
         notes=LintNotes(list_customized(project), list_captures(project), _describe_trees(files, request)),
         narrowing=project.narrowing,
         lines={file: lines for result in results for file, lines in result.lines.items() if file != STDIN},
-        beside=_digest_beside(first, found, comments, coverages[0]) if request.same.files else {},
+        beside=_digest_beside(first, found, comments, coverages[0]) if request.same.pairs else {},
     )
     return linted, results
 

@@ -1,20 +1,24 @@
 """Which files a lint need not check that is compared with another one: their findings are the same in both.
 
-What is found in a file is a function of what its results can read: the file, the layers of its environments, and
-files that others use. Where all of that is the same at two revisions, no finding is new. Such a file is rendered, once
-for both revisions, because what it adds to sums and comparisons of jobs counts; nothing checks its objects.
+What is found in a file in an environment is a function of what its result can read: the file, the blocks of overlays
+that match its jobs, other layers, and files that others use. Where all of that is the same at two revisions, no finding
+is new. Such a file is rendered, once for both revisions, because what it adds to sums and comparisons of jobs counts;
+nothing checks its objects.
 
-The stages after the checks look at all findings of a file together, and at those in layers. So a file is checked whole
-or not at all, and where the two lints differ in a file that was not checked, that is checked, too. Where they differ
-in a layer, or what a file says may concern others in a way that only a whole lint shows, all files are checked.
+The stages after the checks look at all findings of a file together, and at those in layers. So where the two lints
+differ in a file that was not checked in all environments, it is checked in all. Where they differ in a layer, or what a
+file says may concern others in a way that only a whole lint shows, all files are checked.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import repeat, zip_longest
+from functools import cached_property
+from itertools import zip_longest
 
 from jobgen.api.errors import JobgenError
+from jobgen.api.layer_blocks import LayerBlocks
 from jobgen.api.lint_files import LintRequest, LintRun, resolve_files
 from jobgen.api.project import select_environments
 from jobgen.check.rules import all_rules
@@ -22,6 +26,7 @@ from jobgen.engine.store import Store
 from jobgen.k8s.devices import concerns_devices
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.builtin_rules import canonical_rule_name
+from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.lint_checks import CHECKED, CHECKED_SCOPE, LintTask
@@ -29,12 +34,23 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.file_result import FileResult, SameFiles
 from jobgen.rendering.load_layers import load_layers, load_project
 from jobgen.rendering.read_jobs import JobFiles, read_jobs
-from jobgen.rendering.result_inputs import ResultInputs, digest_value, make_key, may_be_used
+from jobgen.rendering.result_inputs import ALL_PATCHES, ResultInputs, digest_value, make_key, may_be_used, name_entry
 from jobgen.rendering.run import find_results
 from jobgen.rendering.run_values import LoadedLayers, RunRequest, RunResult, name_object
+from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, hold_contents, read_file
+from jobgen.repo.layout import Layers
 from jobgen.reports.suppress import Suppression, may_suppress
+
+
+class Alike(NamedTuple):
+    """What is the same at two revisions."""
+
+    same: SameFiles = SameFiles()
+    """The files that need no checks."""
+    objects: frozenset[str] = frozenset()
+    """The files whose objects are the same in all environments, if they do not depend on the date."""
 
 
 class _Side(NamedTuple):
@@ -50,22 +66,39 @@ class _Side(NamedTuple):
         """The layers as data."""
         return self.request.project
 
+    def list_jobs(self, path: str) -> Sequence[Job]:
+        """Return the jobs of a file, with only what selectors match on."""
+        return self.inputs.list_outlines(name_entry(self.entries[path]))
 
-def find_same_files(now: LintRequest, then: LintRequest, store: Store) -> SameFiles:
-    """Return the files that need no checks; none if that is not certain, or the store knows all results."""
+
+def find_alike(now: LintRequest, then: LintRequest, store: Store) -> Alike:
+    """Return what is the same at two revisions; nothing if that is not certain."""
     if now.stdin is not None or now.other_tools or list(now.envs) != list(then.envs):
-        return SameFiles()
+        return Alike()
     try:
         one = _prepare(now, store)
         other = _prepare(then, store) if one else None
     except JobgenError:
         # The lint says what is wrong.
-        return SameFiles()
+        return Alike()
     if one is None or other is None or not _are_alike(one, other):
-        return SameFiles()
-    same = _list_same(one, other)
-    files = frozenset(path for path in same if not all(_is_known(side, path, store) for side in (one, other)))
-    return SameFiles(files, _find_rules(one, other, files)) if files else SameFiles()
+        return Alike()
+    found = _find_equal(one, other)
+    objects = frozenset(path for path, envs in found.items() if len(envs) == len(one.layers.names))
+    commented = frozenset(path for path in found if _has_comments(one.entries[path]))
+    if any(
+        _is_used(side, path) for side in (one, other) for path, entry in side.entries.items() if _has_comments(entry)
+    ):
+        # A comment there may be about an object of another file.
+        return Alike(objects=objects)
+    pairs = frozenset(
+        (path, env)
+        for path, envs in found.items()
+        if path not in commented
+        for env in envs
+        if not all(_is_known(side, path, env, store) for side in (one, other))
+    )
+    return Alike(_find_rules(one, other, SameFiles(pairs)) if pairs else SameFiles(), objects)
 
 
 def _prepare(request: LintRequest, store: Store) -> _Side | None:
@@ -97,32 +130,40 @@ def _are_alike(one: _Side, other: _Side) -> bool:
     return settings[0] == settings[1] and environments[0] == environments[1] and len(days) == 1
 
 
-def _list_same(one: _Side, other: _Side) -> list[str]:
-    """Return the files of two revisions whose results read the same; none if not all files share the same."""
-    projects = one.project, other.project
+def _find_equal(one: _Side, other: _Side) -> dict[str, list[str]]:
+    """Return the files of two revisions with the environments in which their results read the same."""
     sides = (one, other)
-    has_equal_layers = bool(projects[0].digest) and projects[0].digest == projects[1].digest
-    used = [{path for path, entry in side.entries.items() if may_be_used(read_file(entry).content)} for side in sides]
     contents = [{path: read_file(entry) for path, entry in side.entries.items()} for side in sides]
-    equal = {path for path, file in contents[0].items() if contents[1].get(path) == file}
+    equal = [path for path, file in sorted(contents[0].items()) if contents[1].get(path) == file]
+    used = [{path for path, file in files.items() if may_be_used(file.content)} for files in contents]
     changed = [
-        side.entries[path]
+        path
         for side, paths in zip(sides, used, strict=True)
-        for path in sorted(paths - equal)
+        for path in paths.difference(equal)
         if _is_used(side, path)
     ]
     if changed or one.inputs.digest_state() != other.inputs.digest_state():
-        return []
-    commented = {path for side in sides for path, entry in side.entries.items() if _has_comments(entry)}
-    if any(_is_used(side, path) for side in sides for path in sorted(commented & side.entries.keys())):
-        # A comment there may be about an object of another file.
-        return []
-    if not has_equal_layers:
-        has_users = any(project.runtimes for project in projects) or any(map(_is_used, repeat(one), sorted(used[0])))
-        if has_users and not all(map(other.inputs.holds, one.inputs.list_patches())):
-            return []
-        equal = {path for path in equal if all(map(other.inputs.holds, one.inputs.list_layers(path)))}
-    return sorted(equal - commented)
+        return {}
+    if one.project.digest and one.project.digest == other.project.digest:
+        return dict.fromkeys(equal, one.layers.names)
+    if not all(map(other.inputs.holds, one.inputs.list_common())):
+        return {}
+    found: dict[str, list[str]] = {path: [] for path in equal}
+    shared = [path for path in sorted(used[0]) if _is_used(one, path)]
+    for runners in zip(*(side.layers.runners for side in sides), strict=True):
+        blocks = [LayerBlocks(runner, side.layers.tracer) for runner, side in zip(runners, sides, strict=True)]
+
+        def reads_the_same(path: str, blocks: Sequence[LayerBlocks] = blocks) -> bool:
+            before, after = (each.digest_for(side.list_jobs(path)) for each, side in zip(blocks, sides, strict=True))
+            return before == after
+
+        is_same = blocks[0].digest == blocks[1].digest
+        # Runtimes are changed by the patches that match them, and other files read what is shared.
+        if is_same or not (one.project.runtimes or not all(map(reads_the_same, shared))):
+            for path in equal:
+                if is_same or reads_the_same(path):
+                    found[path].append(runners[0].name)
+    return found
 
 
 _CONFIG_KINDS = ("ConfigMap", "SealedSecret", "Secret")
@@ -144,39 +185,64 @@ def _has_comments(entry: FileEntry) -> bool:
     return may_suppress(read_file(entry).content)
 
 
-def _find_rules(one: _Side, other: _Side, same: frozenset[str]) -> frozenset[str]:
-    """Return the rules about several jobs that may find something else in one of two lints.
+def _find_rules(one: _Side, other: _Side, same: SameFiles) -> SameFiles:
+    """Return the same files with the rules about several jobs that may find something else in one of two lints.
 
-    A rule finds the same if the facts and the identities of the files that are checked are the same. The stages after
+    A rule finds the same if the facts and the identities of the objects that are checked are the same. The stages after
     the checks know none of these rules by name. What a comment hides is shown, new or not.
     """
-    rules = frozenset(rule.name for rule in all_rules() if rule.scope == "fleet")
-    sides = [(side, [entry for path, entry in side.entries.items() if path not in same]) for side in (one, other)]
+    rules = {rule.name: rule for rule in all_rules() if rule.scope == "fleet"}
+    counts = Counter(path for path, _ in same.pairs)
+    others = [
+        [entry for path, entry in side.entries.items() if counts[path] < len(one.layers.names)] for side in (one, other)
+    ]
+    every = frozenset((env, name) for env in one.layers.names for name in rules)
     severities = one.project.severities
     settings = [*severities.rules.values(), *severities.categories.values()]
     is_limited = any(any(each[1:]) for several in settings for each in several)
-    if is_limited or any(_has_comments(entry) for _, entries in sides for entry in entries):
-        return rules
-    results = [[part for parts in _find_results(side, entries) for part in parts] for side, entries in sides]
-    made = [[(each.env, *each[2:]) for part in parts for each in part.made] for parts in results]
-    places = [[(env, identity, at.file, *rest) for env, identity, at, *rest in several] for several in made]
+    if is_limited or any(_has_comments(entry) for entries in others for entry in entries):
+        return same._replace(rules=every)
+    sides = zip((one, other), others, strict=True)
+    results = [[part for parts in _find_results(side, entries, same) for part in parts] for side, entries in sides]
+    made = [[each for part in parts for each in part.made] for parts in results]
+    places = [[(each.env, each.identity, each.location.file, *each[4:]) for each in several] for several in made]
     if places[0] != places[1]:
-        return rules
-    facts = [[(name, fact) for part in parts for name, fact in part.rows] for parts in results]
-    differing = frozenset(name for pair in zip_longest(*facts) if pair[0] != pair[1] for name, _ in filter(None, pair))
+        return same._replace(rules=every)
+    facts = [[row for part in parts for row in part.rows] for parts in results]
+    differing = [row for pair in zip_longest(*facts) if pair[0] != pair[1] for row in filter(None, pair)]
     # What an item of a list is called may have changed.
-    return differing | {name for name, fact in facts[0] if any(isinstance(step, int) for step in fact.path)}
+    moved = [row for row in facts[0] if any(isinstance(step, int) for step in row[1].path)]
+    judged = {env for env, _ in every if not _have_equal_clusters(one, other, env)}
+    found = same._replace(
+        rules=frozenset((fact.job.env, name) for name, fact in (*differing, *moved))
+        | {(env, name) for env, name in every if env in judged}
+    )
+    kinds, by_team = {each.identity.kind for each in made[0]}, [rule for rule in rules.values() if rule.across_teams]
+    names = {name for name, _ in moved}
+    if judged or any(rule.name in names or not kinds.isdisjoint(rule.across_teams) for rule in by_team):
+        return found
+    return found._replace(teams=frozenset(one.project.teams.find_name(fact.job.path) for _, fact in differing))
 
 
-def _find_results(side: _Side, entries: Sequence[FileEntry]) -> Sequence[tuple[FileResult, ...]]:
+def _have_equal_clusters(one: _Side, other: _Side, env: str) -> bool:
+    """Return True if rules about several jobs compare these with the same limits."""
+    clusters = [
+        runner.expander.environment.cluster
+        for side in (one, other)
+        for runner in side.layers.runners
+        if runner.name == env
+    ]
+    return repr(clusters[0]) == repr(clusters[1])
+
+
+def _find_results(side: _Side, entries: Sequence[FileEntry], same: SameFiles) -> Sequence[tuple[FileResult, ...]]:
     """Return the results of some files of a side."""
-    return find_results(side.request._replace(files=JobFiles(entries)), side.layers).results
+    return find_results(side.request._replace(files=JobFiles(entries), same=same), side.layers).results
 
 
-def _is_known(side: _Side, path: str, store: Store) -> bool:
-    """Return True if the store has all results of a file, so that nothing has to be rendered."""
-    environments = [None, *side.layers.names]
-    keys = (make_key(CHECKED_SCOPE, env, side.entries[path]) for env in environments)
+def _is_known(side: _Side, path: str, env: str, store: Store) -> bool:
+    """Return True if the store has the results of a file by itself, and in an environment."""
+    keys = (make_key(CHECKED_SCOPE, each, side.entries[path]) for each in (None, env))
     return all(store.find(CHECKED, key, side.inputs.holds) is not None for key in keys)
 
 
@@ -184,28 +250,64 @@ def digest_beside(
     result: RunResult, findings: Sequence[Finding], comments: Iterable[Suppression], cross_file: Collection[str]
 ) -> dict[str, str] | None:
     """Return the digests of what a lint found in files that it did not check whole, by file; see `LintRun.beside`."""
-    same = result.request.same.files
-    excesses = (noted for part in result.files.parts for noted in part.excesses)
-    if not all(noted.finding.location.file in same for noted in excesses):
+    same, entries = result.request.same, result.request.files.entries
+    excesses = (noted.finding for part in result.files.parts for noted in part.excesses)
+    if not all((finding.location.file, finding.env) in same.pairs for finding in excesses):
         # Whether all objects together take too many steps depends on each of them.
         return None
     if any(canonical_rule_name(rule) in cross_file for comment in comments for rule in comment.rules):
         # Whether a comment has an effect then depends on all files.
         return None
-    checked = {entry.path for entry in result.request.files.entries if entry.path not in same}
-    found: dict[str, list[Finding]] = {}
+    files = same.files
+    checked = {entry.path for entry in entries if entry.path not in files}
+    found: dict[str, list[object]] = {}
+    for entry, part in zip(entries, result.files.parts, strict=True):
+        if entry.path in files and ALL_PATCHES in part.used.reads:
+            # What is left of a job with errors may match other patches than the job.
+            found.setdefault(entry.path, []).append(result.request.project.digest)
+    lines = _LayerLines(result.request.project.layers)
     for each in findings:
         made = result.seen.get(name_object(each.env, each.object)) if each.object else None
-        files = {each.location.file, *((made.location.file,) if made else ())}
-        for file in files - checked:
-            found.setdefault(file, []).append(each)
+        for file in {each.location.file, *((made.location.file,) if made else ())} - checked:
+            found.setdefault(file, []).append(lines.describe(each))
     return {file: digest_value(several) for file, several in found.items()}
 
 
-def find_unlike(now: LintRun, before: LintRun, same: frozenset[str]) -> frozenset[str] | None:
-    """Return the files that must be checked, too; None if all of them must be."""
+class _LayerLines:
+    """The lines of overlays, by which findings are the same though other lines are above them."""
+
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+
+    @cached_property
+    def _texts(self) -> dict[str, list[bytes]]:
+        return {file.path: file.content.split(b"\n") for _, file in layout.read_overlays(self._layers)}
+
+    def describe(self, finding: Finding) -> object:
+        """Return what a finding says, and where, however many lines are above in an overlay."""
+        fix, edits = finding.fix, finding.fix.edits if finding.fix else ()
+        related = [(self._place(each.location), each._replace(location=_NOWHERE)) for each in finding.related]
+        fixed = [(self._place(each.location), each._replace(location=_NOWHERE)) for each in edits]
+        rest = finding._replace(location=_NOWHERE, related=(), fix=None)
+        return self._place(finding.location), rest, related, fixed, fix and fix.safe
+
+    def _place(self, at: Location) -> object:
+        lines = self._texts.get(at.file) if at.file.startswith("overlays/") else None
+        if not lines or not 0 < at.line <= len(lines):
+            return at
+        own, last = lines[at.line - 1], max(at.line, at.end_line)
+        # The lines around it may say what is meant.
+        around = lines[max(at.line - 2, 0) : last + 1]
+        return at.file, around, lines[: at.line].count(own), at.column, last - at.line, at.end_column
+
+
+_NOWHERE = Location("")
+
+
+def find_unlike(now: LintRun, before: LintRun, same: SameFiles) -> frozenset[str] | None:
+    """Return the files that must be checked in all environments; None if all of them must be."""
     if now.beside is None or before.beside is None:
         return None
     files = now.beside.keys() | before.beside.keys()
     unlike = frozenset(file for file in files if now.beside.get(file) != before.beside.get(file))
-    return unlike if unlike <= same else None
+    return unlike if unlike <= same.files else None

@@ -240,21 +240,21 @@ def lint_since(request: LintRequest, revision: str, store: Store, lint: Callable
     """
     with _open_base(request, revision) as base:
         # Imported late: nothing is checked if the store knows the lint.
-        same = SameFiles()
+        same, alike = SameFiles(), frozenset[str]()
         if not knows_findings(request._replace(is_compared=True), store):
-            from jobgen.api.same_files import find_same_files, find_unlike
+            from jobgen.api.same_files import find_alike, find_unlike
 
-            same = find_same_files(request, base.then, store)
-        for _ in range(_ATTEMPTS if same.files else 0):
+            same, alike = find_alike(request, base.then, store)
+        for _ in range(_ATTEMPTS if same.pairs else 0):
             now = lint(request._replace(same=same))
             before = ask_findings(base.then._replace(same=same, is_compared=True), store)
-            unlike = find_unlike(now, before, same.files)
+            unlike = find_unlike(now, before, same)
             if unlike is None:
                 break
             if not unlike:
-                return _compare(request._replace(same=same), base, now, store)
-            same = same._replace(files=same.files - unlike)
-        return _compare(request, base, lint(request), store)
+                return _compare(request._replace(same=same), base, now, store, alike=alike)
+            same = same._replace(pairs=frozenset(pair for pair in same.pairs if pair[0] not in unlike))
+        return _compare(request, base, lint(request), store, alike=alike)
 
 
 @contextmanager
@@ -275,14 +275,20 @@ def _open_base(request: LintRequest, revision: str) -> Iterator[_Base]:
 
 
 def _compare(
-    request: LintRequest, base: _Base, now: LintRun, store: Store, shown: Sequence[Finding] | None = None
+    request: LintRequest,
+    base: _Base,
+    now: LintRun,
+    store: Store,
+    shown: Sequence[Finding] | None = None,
+    alike: frozenset[str] = frozenset(),
 ) -> Compared:
+    """Compare a lint with that of a revision, where the objects of some files are alike."""
     old, root, then, today = base
     then = then._replace(same=request.same, is_compared=request.is_compared)
     days = request.today or old.commit.date, today
     check = partial(check_change, old, request.directory, request.envs, days, store=store)
     governed = _check_governance(request, root, now, store)
-    before, found = _lint_and_check(request, then, now, store, check)
+    before, found = _lint_and_check(request, then, now, store, check, alike)
     changes = [*select_findings(found, request), *_check_releases(request, old, now, days), *governed]
     # Where nothing can be linted at the revision, all findings are new.
     known = before.findings if before else []
@@ -330,16 +336,18 @@ def _lint_and_check(
     now: LintRun,
     store: Store,
     check: Callable[[ChangedFiles | None], list[Finding]],
+    alike: frozenset[str],
 ) -> tuple[LintRun | None, list[Finding]]:
     """Lint the old side, and find the problems of the change, in another process if both take long."""
     own = find_root(request.directory.resolve())
 
     def check_own(changed: ChangedFiles | None) -> list[Finding]:
         """Find what the merge does with the settings that it brings. If these differ, any job can change."""
-        if own is None or now.contents is None or request.judged is None:
+        if own is None or changed is None or request.judged is None:
             return check(changed)
-        is_same = digest_layers(layout.own_layers(own)) == now.contents.digests[""]
-        return check(changed if is_same else None)
+        sides = (request.judged, layout.own_layers(own))
+        is_alike = _render_alike(*(load_project(store, each, request.today) for each in sides))
+        return check(changed if is_alike else None)
 
     if request.envs and not then.envs:
         return None, check_own(None)
@@ -353,7 +361,7 @@ def _lint_and_check(
             before = ask_findings(then, store)
         except JobgenError:
             before = None
-        changed = _find_changed(now.contents, before and before.contents)
+        changed = _find_changed(now.contents, before and before.contents, alike)
         return before, wait() if likely is not None and changed == likely else check_own(changed)
 
 
@@ -430,13 +438,28 @@ def _predict_changed(now: LintContents | None, before: LintFiles) -> ChangedFile
     return _find_changed(now, LintContents({"": layers, **digests}, frozenset(), frozenset()))
 
 
-def _find_changed(now: LintContents | None, before: LintContents | None) -> ChangedFiles | None:
-    """Return the files that may be rendered differently at two revisions; None if one cannot be rendered."""
+def _render_alike(one: ProjectConfig, other: ProjectConfig) -> bool:
+    """Return True if two projects with the same overlays certainly render the same, whatever judges them."""
+    if one.digest == other.digest:
+        return True
+    projects = [(each.kinds, each.settings, each.findings, each.runtimes, each.teams) for each in (one, other)]
+    environments = [[each.environment(name, []) for name in each.overlays] for each in (one, other)]
+    # Representations are compared, because `1`, `1.0` and `true` are equal in Python.
+    return repr((projects[0], environments[0])) == repr((projects[1], environments[1]))
+
+
+def _find_changed(
+    now: LintContents | None, before: LintContents | None, alike: frozenset[str] = frozenset()
+) -> ChangedFiles | None:
+    """Return the files that may be rendered differently at two revisions; None if one cannot be rendered.
+
+    The objects of files that are `alike` differ at most by the date.
+    """
     if now is None or before is None:
         return None
     devices = now.devices | before.devices
     paths = frozenset((now.digests.keys() | before.digests.keys()) - {""})
     if now.digests[""] != before.digests[""]:
-        return ChangedFiles(paths, devices)
+        return ChangedFiles(paths - (alike - now.dated - before.dated - devices), devices)
     changed = frozenset(path for path in paths if now.digests.get(path) != before.digests.get(path))
     return ChangedFiles(changed | now.dated | before.dated | devices, devices)

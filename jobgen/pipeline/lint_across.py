@@ -109,7 +109,7 @@ def _find_conflicts(results: FileResults, checkers: Mapping[str, EnvironmentChec
     kept: dict[tuple[str, str], list[Fact]] = {}
     same = results.request.same
     for name, row in (row for part in results.parts for row in part.rows):
-        if same.files and name not in same.rules:
+        if same.pairs and (row.job.env, name) not in same.rules:
             # It finds the same in the lint that this one is compared with.
             continue
         kept.setdefault((row.job.env, name), []).append(row)

@@ -40,7 +40,7 @@ from jobgen.rendering.build import is_spec, split_list
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.expand import find_overridden
-from jobgen.rendering.file_result import FileResult
+from jobgen.rendering.file_result import FileResult, SameFiles
 from jobgen.rendering.locate import locate
 from jobgen.rendering.process_files import drop_repeated
 from jobgen.rendering.read_jobs import read_jobs
@@ -229,16 +229,16 @@ class LintChecks:
         Returns what is kept of each object: its summary, if only its results are kept.
         """
         same = request.same
-        if not same.files:
+        if not same.pairs:
             return self._check_objects(request, env, tracer, rendered)
-        is_same = [job.file.path in same.files for job, _, _ in rendered]
+        is_same = [(job.file.path, env) in same.pairs for job, _, _ in rendered]
         others = [each for each, is_other in zip(rendered, is_same, strict=True) if not is_other]
         kept = iter(self._check_objects(request, env, tracer, others))
-        if same.rules:
+        if same.list_rules(env):
             wanted = [each for each, is_wanted in zip(rendered, is_same, strict=True) if is_wanted]
             environment, mutated = self._prepare(env, tracer, wanted)
             alike = [(checker, manifest, each) for (checker, manifest, _), each in zip(mutated, wanted, strict=True)]
-            self._collect_facts(environment, alike, same.rules)
+            self._collect_facts(environment, alike, same)
         return [None if is_known else next(kept) for is_known in is_same]
 
     def _prepare(
@@ -300,17 +300,18 @@ class LintChecks:
         self,
         environment: EnvironmentChecker,
         checked: Sequence[tuple[Checker, Manifest, tuple[Job, FileResult, Rendered]]],
-        rules: frozenset[str] | None = None,
+        same: SameFiles | None = None,
     ) -> None:
-        """Collect what rules about several jobs compare: all of them, or these."""
+        """Collect what rules about several jobs compare: all of them, or those that may find something else."""
         env = environment.runner.name
-        dated = {rule.name for rule in all_rules() if rule.needs_project}
+        dated, select = {rule.name for rule in all_rules() if rule.needs_project}, _select_rules(same, env)
         for checker, manifest, (job, part, rendered) in checked:
             RUN.open(job.file.path, env)
             environment.reads = part.used.reads
             where = JobRef(env, job.file.path, job.position, job.item, rendered.companion)
             problems: list[Problem] = []
-            rows = [(rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems, rules)]
+            names = select(manifest)
+            rows = [(rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems, names)]
             part.rows.extend(rows)
             # Rules that receive the project compare its date.
             part.used.reads.update(COMPARED_DAY for rule, _ in rows if rule in dated)
@@ -367,6 +368,22 @@ class LintChecks:
         context = _make_context(results, covers_all=covers_all)
         findings = finish(findings, context, OF_RUN)
         return Finished(findings, context.hidden, rendered, unchecked)
+
+
+def _select_rules(same: SameFiles | None, env: str) -> Callable[[Manifest], frozenset[str] | None]:
+    """Return what tells the rules about several jobs that an object counts for; None for all, if it is checked."""
+    if same is None:
+        return lambda _: None
+    rules, teams = same.list_rules(env), same.teams
+    kinds = {rule.name: rule.across_teams for rule in all_rules() if rule.across_teams}
+    others = rules.difference(kinds)
+
+    def select(manifest: Manifest) -> frozenset[str]:
+        if teams is None or (manifest.team is not None and manifest.team.team in teams):
+            return rules
+        return others.union(name for name in rules - others if manifest.kind_name in kinds[name])
+
+    return select
 
 
 def _find_overridden(runner: EnvironmentRunner, job: Job, identity: Identity) -> list[Finding]:

@@ -53,9 +53,24 @@ class FileResult(NamedTuple):
 class SameFiles(NamedTuple):
     """Files that are rendered, and not checked: all that their results can read is the same in another lint."""
 
-    files: frozenset[str] = frozenset()
-    rules: frozenset[str] = frozenset()
-    """The rules about several jobs that are applied nevertheless, to all jobs; the others find the same in both."""
+    pairs: frozenset[tuple[str, str]] = frozenset()
+    """The files, each with an environment in which it is not checked."""
+    rules: frozenset[tuple[str, str]] = frozenset()
+    """The rules about several jobs that are applied nevertheless, to all jobs of an environment, each with its name.
+
+    The others find the same in both.
+    """
+    teams: frozenset[str] | None = None
+    """The teams to whose jobs rules about each team are applied; None for all teams."""
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The files that are not checked in an environment."""
+        return frozenset(path for path, _ in self.pairs)
+
+    def list_rules(self, env: str) -> frozenset[str]:
+        """Return the rules about several jobs that are applied to all jobs of an environment."""
+        return frozenset(rule for name, rule in self.rules if name == env)
 
 
 def new_result() -> FileResult:

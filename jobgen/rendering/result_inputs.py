@@ -138,17 +138,9 @@ class ResultInputs:
         # No file has an empty digest, so no later run uses the result.
         return reads if holds_again else [*reads, (_FILE, name, "")]
 
-    def list_layers(self, name: str) -> list[Read]:
-        """Return what any result of a file reads of layers, but for lines that findings point at."""
-        asked = [(_COMMON, ""), (_SECRETS, "")]
-        for env in self._runners:
-            asked += [(_ENVIRONMENT, env), (_PATCHES, f"{env}\0{name}")]
-        return [(*each, self.digest(*each)) for each in asked]
-
-    def list_patches(self) -> list[Read]:
-        """Return what environments change in any file."""
-        asked = [(probe, env) for env in self._runners for probe in (_ENVIRONMENT, ALL_PATCHES)]
-        return [(*each, self.digest(*each)) for each in asked]
+    def list_common(self) -> list[Read]:
+        """Return what any result reads of layers but for overlays."""
+        return [(probe, "", self.digest(probe)) for probe in (_COMMON, _SECRETS)]
 
     def note_jobs(self, entry: FileEntry, jobs: Iterable[Job]) -> None:
         """Keep the outlines of the jobs of a file, which have been read."""

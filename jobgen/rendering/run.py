@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from jobgen.engine.store import Row, Store
+from jobgen.engine.store import Query, Row, Store
 from jobgen.model.budget import RUN, TOO_MANY_STEPS
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Problem, Related, sort_findings
@@ -32,6 +32,7 @@ from jobgen.rendering.run_values import (
     LoadedLayers,
     RunRequest,
     RunResult,
+    Stage,
     find_owners,
     find_unchecked,
     name_object,
@@ -75,11 +76,9 @@ def _find_rows(
     """Return the answers about each file: by itself, and in each environment."""
     stage, runners = layers.stage, layers.runners
     environments: list[str | None] = [None, *layers.names]
-    scopes = [request.make_file_scope(stage, entry) for entry in held]
-    queries = [request.choose_query(stage, entry) for entry in held]
-    keys = [[make_key(scope, env, entry) for env in environments] for entry, scope in zip(held, scopes, strict=True)]
+    questions = _list_questions(request, stage, environments, held)
     found: list[list[Row | None]] = [
-        [store.find(query, key, inputs.holds) for key in own] for query, own in zip(queries, keys, strict=True)
+        [store.find(query, key, inputs.holds) for query, key in asked] for asked in questions
     ]
     if request.summarize is not None:
         # Files of which enough is known need not be rendered.
@@ -99,11 +98,28 @@ def _find_rows(
             answers = map_files(request, len(wanted), [held[index] for index in share], answer)
             for index, new in zip(share, answers, strict=True):
                 for number, (row, left) in zip((0, *(1 + number for number in numbers)), new, strict=True):
-                    found[index][number] = store.add_row(queries[index], keys[index][number], row)
+                    found[index][number] = store.add_row(*questions[index][number], row)
                     if left is not None:
                         key = make_key(RENDERED_SCOPE, environments[number], held[index])
                         store.add_row(RENDERED, key, left)
     return [[row for row in rows if row is not None] for rows in found]
+
+
+def _list_questions(
+    request: RunRequest, stage: Stage, environments: Sequence[str | None], entries: Sequence[FileEntry]
+) -> list[list[tuple[Query[FileResult], str]]]:
+    """Return what is asked of each file, by itself and in each environment: the query, and the key of the answer."""
+    scope = request.make_scope(stage)
+    if not request.same.pairs:
+        return [[(stage.query, make_key(scope, env, entry)) for env in environments] for entry in entries]
+    of_facts = {env: request.make_facts_scope(stage, env) for env in environments if env is not None}
+
+    def choose(entry: FileEntry, env: str | None) -> tuple[Query[FileResult], str]:
+        if env is None or (entry.path, env) not in request.same.pairs:
+            return stage.query, make_key(scope, env, entry)
+        return stage.facts, make_key(of_facts[env], env, entry)
+
+    return [[choose(entry, env) for env in environments] for entry in entries]
 
 
 def _answer(
@@ -128,7 +144,7 @@ def _answer(
             reads = inputs.list_reads(entry, env, part, holds_again=holds_again)
             row, left = Row(reads, part._replace(objects=[])), None
             if is_kept:
-                row = row.pack(request.choose_query(layers.stage, entry))
+                row = row.pack(request.choose_query(layers.stage, entry, env))
             # What is wrong with a file by itself, or prevents a render, a render reports again.
             if request.leaves_objects and not part.unrendered and not (env is None and part.findings):
                 made = [made._replace(object=data) for made, data in zip(part.made, part.objects, strict=True)]
@@ -202,7 +218,8 @@ def _find_across(files: FileResults) -> list[Finding]:
     if request.store is None or query is None or files.inputs is None:
         return find()
     versions = [(name, [row.reads for row in rows]) for name, rows in files.rows.items()]
-    rules = sorted(request.same.rules) if request.same.files else None
+    same = request.same
+    rules = (sorted(same.rules), same.teams and sorted(same.teams)) if same.pairs else None
     project, are_loose = request.project, request.files.are_loose
     read = (versions, layers.environments, project.digest, files.inputs.digest_shared(), are_loose, rules)
     return request.store.remember(query, request.make_scope(layers.stage), digest_value(read), find)

@@ -130,7 +130,7 @@ class RunRequest(NamedTuple):
     leaves_objects: bool = False
     """True if a lint also leaves the objects in the store, for a render of the same files."""
     same: SameFiles = SameFiles()
-    """The files whose objects nothing checks."""
+    """The files whose objects nothing checks, in some environments."""
     summarize: Summarize | None = None
     """Finds results of a file that are enough, so that it need not be rendered."""
 
@@ -138,14 +138,15 @@ class RunRequest(NamedTuple):
         """Return how files are processed: results of different scopes are different answers."""
         return f"{'files' if self.files.are_loose else 'jobs'} {stage.scope}"
 
-    def make_file_scope(self, stage: Stage, entry: FileEntry) -> str:
-        """Return how a file is processed."""
-        scope = self.make_scope(stage)
-        return " ".join((scope, *sorted(self.same.rules))) if entry.path in self.same.files else scope
+    def make_facts_scope(self, stage: Stage, env: str) -> str:
+        """Return how files are processed that are not checked in an environment."""
+        rules, same = sorted(self.same.list_rules(env)), self.same
+        teams = ["of", *sorted(same.teams)] if rules and same.teams is not None else []
+        return " ".join((self.make_scope(stage), *rules, *teams))
 
-    def choose_query(self, stage: Stage, entry: FileEntry) -> Query[FileResult]:
-        """Return the question that the results of a file answer."""
-        return stage.facts if entry.path in self.same.files else stage.query
+    def choose_query(self, stage: Stage, entry: FileEntry, env: str | None) -> Query[FileResult]:
+        """Return the question that the result of a file by itself, or in an environment, answers."""
+        return stage.facts if env is not None and (entry.path, env) in self.same.pairs else stage.query
 
 
 class LoadedLayers(NamedTuple):

@@ -95,6 +95,8 @@ class Rule(NamedTuple):
     """True if `check` also receives the project and the name of the environment."""
     words: tuple[str, ...] = ()
     gitops: tuple[str, ...] = ()
+    across_teams: tuple[str, ...] = ()
+    """The kinds of objects that count for all teams, of a rule that judges the jobs of each team by themselves."""
 
     @property
     def summary(self) -> str:
@@ -112,6 +114,7 @@ def rule(
     gitops: tuple[str, ...] = (),
     collect: Callable[..., Iterable[Fact]] | None = None,
     needs_project: bool = False,
+    across_teams: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Iterable[Any]]], Rule]:
     """Make a rule from a generator function.
 
@@ -124,14 +127,16 @@ def rule(
     `gitops`: check only objects that one of these applies: `argocd`, `flux` or `kubectl`.
 
     `collect`: yields the facts that the rule keeps of each object; the rule then receives all facts of an environment
-    and its cluster, and with `needs_project` the project and the name of the environment.
+    and its cluster, and with `needs_project` the project and the name of the environment. With `across_teams`, what it
+    finds in the jobs of a team depends on the facts of these and of objects of these kinds alone.
     """
 
     def make_rule(check: Callable[..., Iterable[Any]]) -> Rule:
         assert not (fields and words and scope in ("manifest", "job")), "one of both triggers a rule about objects"
         category = check.__module__.split(".")[-2]
         name = check.__name__.replace("_", "-")
-        return Rule(name, category, severity, scope, check, fields, kinds, collect, needs_project, words, gitops)
+        found = Rule(name, category, severity, scope, check, fields, kinds, collect, needs_project, words, gitops)
+        return found._replace(across_teams=across_teams) if across_teams else found
 
     return make_rule
 

@@ -265,7 +265,7 @@ def collect_team_gpus(manifest: Manifest) -> Iterator[Fact]:
             yield Fact((_USE, *of_job, *amounts), path)
 
 
-@rule("fleet", ERROR, collect=collect_team_gpus, needs_project=True)
+@rule("fleet", ERROR, collect=collect_team_gpus, needs_project=True, across_teams=("LocalQueue", "AppWrapper"))
 def team_budget_exceeded(
     facts: list[Fact], cluster: Cluster, project: ProjectConfig, environment: str
 ) -> Iterator[FactViolation]:
