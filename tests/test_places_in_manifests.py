@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from lintfiles import lint_files, overlay
+from linting import lint_paths
 from test_misread import RUN, H
-
-from jobgen.cli.run_lint import lint_paths
 
 JOB = H + RUN
 JOB_HEAD = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, namespace: ml}\nspec:\n"
@@ -140,3 +139,36 @@ def test_locked_paths_and_tags_of_an_overlay(tmp_path):
 def test_the_beginning_of_a_severity(tmp_path):
     [found] = lint_files(tmp_path, {"jobs/a.yaml": JOB, "jobgen.yaml": "rules: {missing-shm: warn}\n"})
     assert found["message"].endswith("; did you mean `warning`?")
+
+
+def test_what_stands_above_its_level_is_not_to_be_removed(tmp_path):
+    text = f"{JOB}  podTemplate: {{containers: [{{name: x, image: a:1.0}}]}}\n"
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": text})
+    assert found["message"].endswith(".template.spec`, which has one; keep one, or join both")
+
+
+MORE_FORMS = {
+    "volumes: {d: {nfs: 'nfs.example.com:/export', mountPath: /d}}": "{server: nfs.example.com, path: /export}`",
+    "replicas: 2-4": "must be a whole number",
+}
+
+
+@pytest.mark.parametrize("typed", MORE_FORMS)
+def test_an_example_does_not_stand_for_what_was_written(typed, tmp_path):
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": f"{JOB}  {typed}\n"})
+    assert found["message"].endswith(MORE_FORMS[typed])
+
+
+def test_patterns_in_settings_and_patches(tmp_path):
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": JOB, "jobgen.yaml": "exclude: jobs/old/*\n"})
+    assert found["message"].endswith('must be a list; write `exclude: ["jobs/old/*"]`')
+
+    prod = overlay("{patches: [{match: {names: ['^a.*$']}, merge: {replicas: 2}}]}")
+    [found] = lint_files(tmp_path, {**prod, "jobs/a.yaml": JOB})
+    assert found["message"].endswith("no job has the name `^a.*$`; write `a*`, as `*` stands for any text")
+
+
+def test_a_comma_behind_an_image(tmp_path):
+    text = JOB.replace("image: registry.example.com/a:1.0.0", "image: registry.example.com/a:1.0.0,")
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": text})
+    assert found["message"].endswith("; write `registry.example.com/a:1.0.0`, without the `,` at its end")

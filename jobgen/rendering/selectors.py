@@ -161,6 +161,11 @@ def suggest_pattern(attribute: str, pattern: str, jobs: Sequence[JobAttributes])
         return did_you_mean(pattern, sorted({*values, *folders}) if "*" not in pattern else sorted(folders))
     if attribute == "kind" and pattern == "TrainingJob" and 0 < len(values) <= _MOST_KINDS:
         return f"; write `kinds: [{', '.join(values)}]`, the kinds of the rendered objects, or remove `kinds`"
+    if pattern.startswith("^") or ".*" in pattern or pattern.endswith("$"):
+        glob = pattern.removeprefix("^").removesuffix("$").replace(".*", "*").replace(".+", "*")
+        return (
+            f"; write `{glob}`, as `*` stands for any text" if any(fnmatchcase(each, glob) for each in values) else ""
+        )
     close = find_closest(pattern.strip("*-?"), values)
     return f"; did you mean `{close}`?" if close else ""
 

@@ -48,6 +48,10 @@ _SOURCES = {
 _LISTS = {"requiredDuringSchedulingIgnoredDuringExecution": "nodeSelectorTerms", "selector": "matchExpressions"}
 """The field of a mapping that is meant by a list in its place."""
 _TAGGED = lazy_pattern(r"[a-z0-9][\w./:-]*:[\w][\w.-]*")
+_EXPORT = lazy_pattern(r"([A-Za-z0-9.-]{1,253}):(/[\w./-]{0,200})")
+_PATTERN = lazy_pattern(r"[\w./-]{0,100}\*[\w./*-]{0,100}")
+"""Paths or names, with a star for others."""
+_RANGE = lazy_pattern(r"[0-9]{1,6} ?(?:-|:|\.\.|to) ?[0-9]{1,6}")
 _WORD = lazy_pattern(r"[A-Za-z][\w.-]*")
 _PAIR = lazy_pattern(r"([A-Za-z][\w./-]{0,200})=([\w./-]{1,63})")
 """An entry of a mapping as `kubectl` takes it: `pool=h100`."""
@@ -102,8 +106,7 @@ def show_right_form(
         return f"; write `{config}: {{mountPath: /etc/{config}, data: {{{name}: …}}}}`, with this text for `…`"
     if name == "command" and isinstance(text, str) and ("\n" in text.strip() or _SHELL_WORD.match(text)):
         return "; write `command: [bash, -c]`, and the script as the only item of `args`, below `- |`"
-    own_path = [{"pvc": name, "mountPath": text}] if is_volume and str(text).startswith("/") else []
-    examples = [*own_path, *examples]
+    examples = _choose_examples(name, text, examples, is_volume=is_volume)
     # An example that is too long for a message is shown by its first entry.
     first: list[Plain] = [dict([next(iter(each.items()))]) for each in examples if isinstance(each, dict) and each]
     first += [each[:1] for each in examples if isinstance(each, list) and each]
@@ -126,6 +129,14 @@ def show_right_form(
         "",
     )
     return f"; write `{name}: {shown.replace('{: …}', '{}')}`" if shown else ""
+
+
+def _choose_examples(name: str, value: Plain, examples: Iterable[Plain], *, is_volume: bool) -> list[Plain]:
+    """Return the examples for a value; that of a volume has its path, and one number says nothing about two."""
+    if not isinstance(value, str):
+        return [*examples]
+    own_path: list[Plain] = [{"pvc": name, "mountPath": value}] if is_volume and value.startswith("/") else []
+    return [] if _RANGE.fullmatch(value) else [*own_path, *examples]
 
 
 def _show_other_level(name: str, value: Node, is_valid: Callable[[Plain], bool]) -> str:
@@ -261,9 +272,7 @@ def _guess_from_text(name: str, text: str) -> Iterator[Plain]:
     entries = [_ENTRY_WITHOUT_SPACE.fullmatch(word) for word in text.split()]
     if entries and all(entries):
         yield {entry[1]: resolve(entry[2]) for entry in entries if entry}
-    signed = [_PAIR.fullmatch(word) for word in re.split("[, ]+", text.strip(", "))]
-    if name not in ("args", "command") and all(signed):
-        yield {pair[1]: pair[2] for pair in signed if pair}
+    yield from _guess_from_signs(name, text)
     if claim := _CLAIM.match(text):
         yield {"pvc": claim[1], "mountPath": claim[2]}
     if name == "env" and "=" in text:
@@ -279,6 +288,17 @@ def _guess_from_text(name: str, text: str) -> Iterator[Plain]:
         words = [word[1:] for word in words]
     if not _SHELL_SYNTAX.search(text) if is_command else all(map(_PLAIN_TEXT.fullmatch, words)):
         yield [*words]
+
+
+def _guess_from_signs(name: str, text: str) -> Iterator[Plain]:
+    """Yield the entries, the export of NFS, or the list of one pattern that the signs in a text stand for."""
+    signed = [_PAIR.fullmatch(word) for word in re.split("[, ]+", text.strip(", "))]
+    if name not in ("args", "command") and all(signed):
+        yield {pair[1]: pair[2] for pair in signed if pair}
+    if name == "nfs" and (export := _EXPORT.fullmatch(text)):
+        yield {"server": export[1], "path": export[2]}
+    if _PATTERN.fullmatch(text):
+        yield [text]
 
 
 def _split_name(item: Plain, field: str) -> tuple[str, Plain] | None:

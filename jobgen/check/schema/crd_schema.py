@@ -305,6 +305,9 @@ class _Compiler:
             message = f"{problem.sentence}; write `template:` above it, and indent it"
             return problem._replace(sentence=message, meant="", cause="other form")
         words = "{}; `{}` has it, so remove it here" if is_there else "{}; it belongs in `{}`"
+        if is_there and path.rpartition(".")[0] == own:
+            # What stands one level too high is not there a second time.
+            words = "{}; it belongs in `{}`, which has one; keep one, or join both"
         message = Sentence(words, message, path)
         return problem._replace(sentence=message, fix_steps=fix_steps, safe=safe, meant="", cause="misplaced")
 

@@ -61,6 +61,9 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     lower = lower_repository(image)
     if not separator and lower != image and not find_image_error(lower):
         hint = f"; write `{lower}`"
+    ended = image.rstrip(",;:")
+    if ended != image and not find_image_error(ended):
+        hint = f"; write `{ended}`, without the `{image[len(ended) :]}` at its end"
     if closed != image and not find_image_error(closed):
         hint = f"; write `{closed}`"
     # Before an `@`, there can be a password.
