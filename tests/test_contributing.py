@@ -71,7 +71,8 @@ def test_the_page_has_all_walkthroughs():
 @pytest.mark.parametrize(("title", "command", "shown"), commands())
 def test_commands_print_what_the_page_shows(title: str, command: str, shown: str, copy: Path) -> None:
     program, *arguments = shlex.split(command)
-    run = {"jobgen": ["-m", "jobgen"], "pytest": ["-m", "pytest", "-n", "0", "-p", "no:cacheprovider"], "python": []}
+    pytest_command = ["-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "-p", "no:pytest-lsp"]
+    run = {"jobgen": ["-m", "jobgen"], "pytest": pytest_command, "python": []}
     environment = {**os.environ, "PYTHONPATH": str(copy), "XDG_CACHE_HOME": str(copy / "cache")}
     done = subprocess.run(
         [sys.executable, *run[program], *arguments],
