@@ -164,7 +164,10 @@ def test_a_framework_cannot_have_the_name_of_a_field(repository):
 
 
 FRAMEWORK_FIELDS = [
-    (kind, path) for kind in load(ROOT).kinds for path in kind.fields if path.partition(".")[0] in kind.frameworks
+    (kind, path)
+    for kind in load(own_layers(ROOT)).kinds
+    for path in kind.fields
+    if path.partition(".")[0] in kind.frameworks
 ]
 
 
