@@ -179,3 +179,22 @@ def test_a_file_of_values_that_helm_does_not_read_is_named(tmp_path: Path) -> No
     assert found == [("values.yml", "warning")]
     write_files(tmp_path, {"install.sh": "helm install a . -f values.yml\n"})
     assert not [each for each in lint(tmp_path)["findings"] if each["rule"] == "unread-value"]
+
+
+def test_a_chart_with_a_link_is_not_rendered_and_its_other_files_are_still_its_own(tmp_path: Path) -> None:
+    removed = "apiVersion: scheduling.k8s.io/v1beta1\nkind: PriorityClass\nmetadata: {name: low}\nvalue: 1\n"
+    inner = {"charts/sub/Chart.yaml": METADATA.replace("web", "sub"), "charts/sub/templates/a.yaml": "# none\n"}
+    metadata = f"{METADATA}dependencies: [{{name: sub, version: 0.1.0}}]\n"
+    template = '{{ .Files.Get (printf "files/%s.yaml" .Values.name) }}\n'
+    files = {
+        "Chart.yaml": metadata,
+        "templates/low.yaml": template,
+        "files/low.yaml": removed,
+        "crds/a.yaml": "# none\n",
+    }
+    write_files(tmp_path, {**inner, **files})
+    (tmp_path / "charts/sub/files").symlink_to("../../files")
+
+    found = [(each["file"], each["rule"]) for each in lint(tmp_path)["findings"]]
+
+    assert found == [("charts/sub/files", "unjudged-chart")]

@@ -270,17 +270,19 @@ class _Loader:
         self.files: dict[str, bytes] = {}
         self.origins: dict[str, str] = {}
         self.fault: ChartFault | None = None
+        self.is_full = False
+        """True if there are too many files, so that no further ones are read."""
         self.size = 0
 
     def load(self, chart: Chart, prefix: str, depth: int) -> None:
         """Add the files of a chart at a place in the first one."""
         for path in self.list_paths(chart):
-            if self.fault:
+            if self.is_full:
                 return
             inside = path[len(chart.folder) + 1 :] if chart.folder else path
             file = self.tree.read(path)
             if file.finding:
-                self.fault = ChartFault(path, file.finding.message)
+                self.fault = self.fault or ChartFault(path, file.finding.message)
             elif inside.startswith(f"{_CHARTS}/") and inside.endswith(_ARCHIVES):
                 self.unpack(file.content, path, f"{prefix}{_CHARTS}/")
             elif not inside.startswith(f"{_CHARTS}/") or inside.count("/") > 1:
@@ -315,13 +317,13 @@ class _Loader:
             return
         for count, entry in enumerate(walk_all(self.tree.folder, folder, ("",))):
             path = posixpath.normpath(entry.path)
-            if entry.finding:
-                self.fault = ChartFault(path, entry.finding.message)
-                return
             if count > MAX_FILES:
-                self.fault = ChartFault(path, f"the chart has more than {MAX_FILES:,} files")
+                self.fault, self.is_full = ChartFault(path, f"the chart has more than {MAX_FILES:,} files"), True
                 return
-            if not entry.skipped:
+            if entry.finding:
+                # Its other files say which files are those of the chart.
+                self.fault = self.fault or ChartFault(path, entry.finding.message)
+            elif not entry.skipped:
                 yield path
 
     def add(self, path: str, content: bytes, origin: str) -> None:
@@ -329,7 +331,7 @@ class _Loader:
         self.size += len(content)
         if len(self.files) >= MAX_FILES or self.size > MAX_BYTES:
             limit = f"{MAX_FILES:,} files or {MAX_BYTES >> 20} MiB"
-            self.fault = ChartFault(origin, f"the chart has more than {limit}")
+            self.fault, self.is_full = ChartFault(origin, f"the chart has more than {limit}"), True
         else:
             self.files[path] = content
             self.origins[path] = origin
@@ -357,7 +359,7 @@ class _Loader:
             self.fault = ChartFault(origin, "the archive has a file that is not in the folder of a chart")
             return
         if member.size > MAX_BYTES - self.size:
-            self.fault = ChartFault(origin, f"the chart has more than {MAX_BYTES >> 20} MiB")
+            self.fault, self.is_full = ChartFault(origin, f"the chart has more than {MAX_BYTES >> 20} MiB"), True
             return
         stream = archive.extractfile(member)
         text = stream.read() if stream else b""

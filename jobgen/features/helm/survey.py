@@ -26,7 +26,8 @@ from jobgen.features.helm.value_schema import check_values
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related, Severity, pluralize
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.meant import find_meant
+from jobgen.model.suggest import ask_for
 from jobgen.recognize import CHART, RENDERED_CHART, VALUES_FILE, Taken
 from jobgen.recognize.charts import ChartSurvey
 from jobgen.recognize.gitops_objects import GitOpsTree
@@ -329,7 +330,8 @@ def _note_missing_files(missing: Sequence[MissingFile]) -> Iterator[FileEntry]:
     """Yield an info for each file of values that a script names and that does not exist, which another may write."""
     for number, (place, path, chart) in enumerate(dict.fromkeys(missing)):
         beside = [name for name in chart.tree.list_names(chart.folder or ".") if is_values_file(name)]
-        hint = did_you_mean(posixpath.basename(path), beside) or "; correct the path, unless something writes the file"
+        meant = find_meant(posixpath.basename(path), beside)
+        hint = ask_for(meant) or "; correct the path, unless something writes the file"
         message = (
             f"`{path}` does not exist here, so `{chart.name}` was not checked with the values of this command{hint}"
         )
