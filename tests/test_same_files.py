@@ -453,7 +453,7 @@ def test_a_stored_lint_of_some_files_is_no_lint_of_all(repository: EditedFolder,
         cache.disable()
 
 
-SMALL, LARGE = 2, 4
+SMALL, LARGE = 1, 3
 """How many jobs each of four teams has: what more jobs take is compared."""
 
 
