@@ -177,3 +177,11 @@ def test_a_fix_may_reveal_as_many_errors_as_it_fixes_in_all_environments(tmp_pat
 
     assert "jobs/a.yaml:8: `resorces` -> `resources`" in done.stderr.decode()
     assert (tmp_path / "jobs/a.yaml").read_text() == text.replace("resorces", "resources")
+
+
+def test_a_reference_whose_parenthesis_stands_before_the_dollar(tmp_path):
+    text = spec("shm: 1Gi", "env: {OUT: /data}", command='python, train.py, "--out=($OUT)/a"')
+    (tmp_path / "job.yaml").write_text(text)
+    [found] = [each for each in lint(tmp_path).findings if each.rule == "unexpanded-variable"]
+    assert found.message == "Kubernetes does not expand `($OUT)` without a shell; write `$(OUT)`"
+    assert [edit.value for edit in found.fix.edits] == ["--out=$(OUT)/a"]

@@ -17,7 +17,7 @@ from jobgen.repo.layout import own_layers
 
 ROOT = Path(__file__).parent.parent
 FRAMEWORKS = load_frameworks(own_layers(ROOT))
-RULES = ("wrong-type", "unknown-field")
+RULES = ("wrong-type", "unknown-field", "invalid-value")
 FORMATS = ("trainingjob", "overlay", "settings", "team")
 
 
@@ -42,6 +42,36 @@ FORMS = {
     "ports: [23456]": "write `ports: {metrics: 23456}`",
     "replicas: two": "; for example, write `replicas: 9`",
     "tolerations: {operator: Exists}": "write `tolerations: [{operator: Exists}]`",
+    "nodeSelector: pool=a100": "write `nodeSelector: {pool: a100}`",
+    "nodeSelector: [{key: pool, value: a100}]": "write `nodeSelector: {pool: a100}`",
+    "annotations: [{name: a.example/b, value: c}]": "write `annotations: {a.example/b: c}`",
+    "secrets: {hub: {env: [HF_TOKEN]}}": "write `env: {HF_TOKEN: …}`",
+    "secrets: {hub: {env: [{HF_TOKEN: token}]}}": "write `env: {HF_TOKEN: …}`",
+    "secrets: {HF_TOKEN: hub/token}": "the name of the Secret as the key, and `{env: {HF_TOKEN: …}}` as its value",
+    "secrets: {t: {secretKeyRef: {name: hub, key: t}}}": "write it below `env`, as the value of the variable",
+    "configs: [train]": "write `configs: {train: {mountPath: /etc/train}}`",
+    "runPolicy: {backoffLimit: [3]}": "write `backoffLimit: 3`",
+    "runPolicy: {cleanPodPolicy: no}": "did you mean `None`?",
+    "scratch: {emptyDir: {}, mountPath: /scratch}": "indent it below `volumes`, or write `volumes:` above it",
+    "NCCL_DEBUG: INFO": "indent it below `env`, or write `env:` above it",
+    "hub: {env: {HF_TOKEN: token}}": "indent it below `configs` or `secrets`, or write `configs:` above it",
+    "volumes: {a: {emptyDir: {}, mountPath: /a, b: {emptyDir: {}, mountPath: /b}}}": (
+        "it is a volume of its own; write it one level to the left"
+    ),
+    "configs: {a: {mountPath: /a, b.yaml: 'c: 1'}}": "indent it below `data`, or write `data:` above it",
+}
+FORMS |= {
+    f'runPolicy: {{activeDeadlineSeconds: "{text}"}}': f"write `activeDeadlineSeconds: {seconds}`"
+    for text, seconds in {
+        " 86400": 86400,
+        "1d12h": 129600,
+        "1.5h": 5400,
+        "2 hours": 7200,
+        "1:00:00": 3600,
+        "86_400": 86400,
+        "24*3600": 86400,
+        "PT1H30M": 5400,
+    }.items()
 }
 REPLACED = {
     "command: torchrun --nnodes=2 train.py": (

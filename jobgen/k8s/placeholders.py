@@ -74,3 +74,9 @@ def may_be_unfilled(text: str) -> bool:
 def has_placeholder(text: str) -> bool:
     """Return True if a part of the text is still to be filled in."""
     return next(find_placeholders(text), None) is not None
+
+
+def is_command_line(field: str, text: object) -> bool:
+    """Return True for a program with arguments in place of a list of them: its variables are those of a shell."""
+    is_text = field in ("command", "args") and isinstance(text, str) and " " in text.strip()
+    return is_text and not any(found.style == "handlebars" for found in find_placeholders(str(text)))

@@ -55,7 +55,7 @@ Cause: TypeAlias = Literal[
     "missing level",  # between a mapping and all its unknown fields
     "not evaluated",  # a policy
     "names objects",  # the message names all objects that the finding is about
-    "no placeholder",  # a name has something in braces that jobgen does not fill
+    "no placeholder",  # what looks like one is none: braces in a name that jobgen fills, variables of a shell
     "not indented",  # a field stands beside the empty key that it belongs below
     "not installed",  # a chart that no values turn on, or a command that fails: nothing of it must be checked
     "other form",  # the answer is to write the whole value, or another field with it, in another form

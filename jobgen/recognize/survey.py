@@ -301,7 +301,7 @@ def _is_named(file: str) -> bool:
 
 def find_variable(finding: Finding) -> str:
     """Return the variable of a program in the values that a finding is about; empty if there is none."""
-    for value in finding.values:
+    for value in finding.values if finding.cause != "no placeholder" else ():
         for placeholder in find_placeholders(value):
             if placeholder.style in _STYLES:
                 return placeholder.token
@@ -345,7 +345,9 @@ def _find_hidden(finding: Finding, tree: FileTree) -> str:
     """Return the variable on the line of a value that is not shown, because it may be a secret; empty without one."""
     if finding.rule == _FORM:
         return _find_below(finding, tree)
-    if finding.rule not in VALUE_RULES or not any("…" in value for value in finding.values):
+    if finding.rule not in VALUE_RULES or finding.cause == "no placeholder":
+        return ""
+    if not any("…" in value for value in finding.values):
         return ""
     folder, _, below = finding.location.file.rpartition("templates/")
     if below and tree.exists(posixpath.join(folder, CHART_METADATA)):

@@ -299,21 +299,30 @@ def _check_name(manifest: Mapping[str, Node]) -> Problem | None:
     if value_of(metadata) is not None:
         return Problem("wrong-type", "`metadata` must be a mapping", metadata, category="schema")
     node = _locate_missing(manifest, "metadata")
-    return Problem("missing-field", "the object has no `metadata`", node, category="schema") if needs else None
+    message = Sentence("the object has no `metadata`{}", _ask_for_similar(manifest, "metadata"))
+    return Problem("missing-field", message, node, category="schema") if needs else None
+
+
+def _find_similar(holder: Mapping[str, Node], key: str) -> str:
+    return find_closest(key, [name for name in holder if name not in _ROOT_FIELDS])
+
+
+def _ask_for_similar(holder: Mapping[str, Node], key: str) -> str:
+    similar = _find_similar(holder, key) if key not in holder else ""
+    return f"; write `{key}` in place of `{similar}`" if similar else ""
 
 
 def _locate_missing(holder: Mapping[str, Node], key: str) -> Node:
     """The node for a field that is missing: its null, a key that is probably meant, or the first key."""
-    similar = find_closest(key, [name for name in holder if name not in _ROOT_FIELDS])
+    similar = _find_similar(holder, key)
     return locatable(holder.get(key), next((name for name in holder if name == similar), None), holder)
 
 
 def _check_text(holder: Mapping[str, Node], key: str, path: str) -> Problem | None:
     value = holder.get(key)
     if value_of(value) in (None, ""):
-        return Problem(
-            "missing-field", Sentence("the object has no `{}`", path), _locate_missing(holder, key), category="schema"
-        )
+        message = Sentence("the object has no `{}`{}", path, _ask_for_similar(holder, key))
+        return Problem("missing-field", message, _locate_missing(holder, key), category="schema")
     if not isinstance(value_of(value), str):
         fix_steps, safe = suggest_type(value, "a string")
         message = Sentence("`{}` must be a string", path)

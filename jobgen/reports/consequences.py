@@ -13,7 +13,7 @@ from jobgen.model.data import API_VERSION, Node
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import list_keys_around
-from jobgen.reports.read_fields import DEPENDS_ON
+from jobgen.reports.read_fields import ABOUT_TEXT, BLOCKS, DEPENDS_ON, NAMED_IN, SHARED_NAMES
 from jobgen.yamlio.read import read
 
 _CAUSES = frozenset(
@@ -37,6 +37,7 @@ _TWICE = frozenset(("duplicate-item", "duplicate-mount-path"))
 
 
 class _Cause(NamedTuple):
+    rule: str
     line: int
     names: frozenset[str]
     """The field as it is written, and as it was probably meant."""
@@ -58,7 +59,7 @@ def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str
     if "unmounted-volume" in rules:
         findings = _leave_out_unmounted(findings)
     findings = _leave_out_queues(_leave_out_unexpanded(_leave_out_unnamed(findings, read_text)))
-    findings = _leave_out_roles(_leave_out_mounts(findings))
+    findings = _leave_out_asked(_leave_out_roles(_leave_out_mounts(findings)))
     if rules.isdisjoint(_CAUSES):
         return list(findings)
     files = {each.location.file for each in findings if _is_cause(each)}
@@ -219,6 +220,29 @@ def _leave_out_roles(findings: Sequence[Finding]) -> Sequence[Finding]:
     return [each for each in findings if each.rule not in _OF_ADDED_ROLES or (each.object, each.env) not in added]
 
 
+def _leave_out_asked(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings without what asks for a field that the object has under a misspelled name."""
+    lost: dict[object, set[str]] = {}
+    for each in findings:
+        if each.rule == "unknown-field" and each.severity is Severity.ERROR and each.object is not None and each.meant:
+            lost.setdefault((each.object, each.env), set()).add(each.meant)
+    if not lost:
+        return findings
+    return [
+        each
+        for each in findings
+        if each.rule in ABOUT_TEXT or not _asks_for(each, lost.get((each.object, each.env), set()))
+    ]
+
+
+def _asks_for(found: Finding, names: set[str]) -> bool:
+    """Return True if a finding is about a field of these names, or about pods of which one of them holds all."""
+    if not names.isdisjoint(BLOCKS):
+        return True
+    own = names - SHARED_NAMES
+    return any(value.partition(":")[0].rpartition(".")[2] in own for value in found.values)
+
+
 def _is_cause(found: Finding) -> bool:
     """Return True for an error in a field of jobgen's own formats, or for a field of an object that is misspelled.
 
@@ -255,7 +279,7 @@ def _describe_cause(found: Finding, read_text: Callable[[str], str]) -> _Cause:
     parents = tuple(str(key) for key in around if key.location.line < place.line)
     is_misplaced = found.cause == "misplaced"
     is_unknown = found.rule in _MISSPELLED and not found.meant and not found.fix and not is_misplaced
-    return _Cause(found.location.line, frozenset(names), parents, is_unknown, is_misplaced)
+    return _Cause(found.rule, found.location.line, frozenset(names), parents, is_unknown, is_misplaced)
 
 
 @lru_cache(maxsize=1)
@@ -268,6 +292,8 @@ def _read_traced(file: str, text: str) -> tuple[list[int], list[Node]]:
 
 def _follows(found: Finding, cause: _Cause) -> bool:
     """Return True if a finding is about a field that has a fault, or that may be meant by an unknown one."""
+    if found.rule == cause.rule:
+        return False
     if found.rule not in DEPENDS_ON:
         # What a policy of the repository demands is only in its message.
         names = cause.names | ({"labels", "annotations"} if cause.is_unknown and "metadata" in cause.parents else set())
@@ -275,6 +301,8 @@ def _follows(found: Finding, cause: _Cause) -> bool:
     fields = DEPENDS_ON[found.rule]
     named = found.wrong_values or ("",)
     if cause.names & fields or (cause.parents[-1:] == ("roles",) and "roles" in fields):
+        return True
+    if "name" in cause.names and not {*NAMED_IN.get(found.rule, ())}.isdisjoint(cause.parents):
         return True
     # In a job itself, or in a role, it may be meant as any of its fields.
     may_be_any = cause.is_unknown and (len(cause.parents) < 2 or "roles" in cause.parents)

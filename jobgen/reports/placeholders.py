@@ -103,7 +103,7 @@ def find_capitals(finding: Finding) -> list[str]:
     """Return the words in capitals in the values that a finding refuses: a script or a person may replace them."""
     # What may be meant instead is in the advice.
     is_text = finding.rule == "invalid-value" and not finding.advice
-    if finding.rule not in _CAPITALS_RULES and not is_text:
+    if (finding.rule not in _CAPITALS_RULES and not is_text) or finding.cause == "no placeholder":
         return []
     # A variable `VERSION` whose value is refused is no placeholder.
     quoted = _list_quoted(finding)
@@ -130,7 +130,7 @@ def find_snake(finding: Finding) -> str:
 
 def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> str:
     """Return the `{name}` that makes a line a mapping, or no YAML; empty if another fault does."""
-    if finding.rule not in _BRACES_RULES or finding.cause == "no list":
+    if finding.rule not in _BRACES_RULES or finding.cause in ("no list", "no placeholder"):
         return ""
     line = read_lines(finding.location.file)[finding.location.line - 1 : finding.location.line]
     match = _BRACES.search(line[0]) if line else None

@@ -11,7 +11,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_dotted
 from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import NO_FIX, ask_for, find_closest, list_alternatives, suggest_value
-from jobgen.schema.foreign_words import JOB, OVERLAY, PATCH, ROLE, to_camel_case
+from jobgen.schema.foreign_words import JOB, MATCH, OVERLAY, PATCH, ROLE, to_camel_case
 from jobgen.schema.types_of_release import contains, read_types
 from jobgen.spec.overlay import name_field
 
@@ -25,6 +25,8 @@ def find_place(title: str, key: str, schemas: Mapping[str, Any], framework: str)
         spellings = (key, to_camel_case(key))
         found = (_find_in_job(title, each, schemas, name) for each in spellings for name in (framework, ""))
         place = next(filter(None, found), "")
+    elif title == MATCH and key in ("merge", "manifest", "jsonPatch"):
+        place = f"`{key}` beside `match`"
     elif title in (OVERLAY, PATCH):
         place = _find_in_overlay(title, key, schemas)
     return f"write {place}" if place else ""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from jobgen.k8s.devices import is_device
 from jobgen.model.data import untraced
+from jobgen.model.duration import read_seconds
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.place import At
@@ -225,6 +226,7 @@ _FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("mount", "path", "target"), "`mountPath`"),
         **dict.fromkeys(("secret", "secretName", "name"), "the name of the Secret as the key below `secrets`"),
         **dict.fromkeys(("key", "keys"), "`env: {VARIABLE: key}`, or `items` for files"),
+        **dict.fromkeys(("secretKeyRef", "valueFrom"), "it below `env`, as the value of the variable"),
         **dict.fromkeys(("data", "stringData"), "it in the Secret itself: no secret belongs in a repository"),
     },
     "an overlay's metadata": {
@@ -389,10 +391,7 @@ def show_with_value(word: str, key: str, value: Any) -> str:
 
 
 _SIZE = lazy_pattern(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?([kmgt])i?b?\Z", re.IGNORECASE)
-_WORD_TIME = lazy_pattern(r"([0-9]{1,6}) ?(s|m|min|h|d)\Z")
-_CLOCK_TIME = lazy_pattern(r"(?:([0-9]{1,3})-)?([0-9]{1,4}):([0-9]{1,2})(?::([0-9]{1,2}))?\Z")
 _DEVICE_COUNT = lazy_pattern(r"(?:gpu:)?(?:[A-Za-z][\w.-]{0,30}:)?([0-9]{1,3})\Z")
-_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 def to_size(_: str, value: Any) -> str | None:
@@ -406,18 +405,7 @@ def _to_seconds(key: str, value: Any) -> int | None:
     """Return a time limit in seconds: `24h`, or `1-12:00:00` and `90:00` of Slurm; a number in a known unit only."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value * 60 if key in ("timeoutMin", "timeoutMinutes") else value if key.endswith("Seconds") else None
-    if not isinstance(value, str):
-        return None
-    if word := _WORD_TIME.match(value):
-        return int(word[1]) * _SECONDS[word[2]]
-    clock = _CLOCK_TIME.match(value)
-    if clock is None:
-        return None
-    days, first, second, third = (int(part or 0) for part in clock.groups())
-    # With days, or with three numbers, the first is hours; else it is minutes.
-    has_hours = clock[1] is not None or clock[4] is not None
-    seconds = 3600 * first + 60 * second + third if has_hours else 60 * first + second
-    return 86400 * days + seconds
+    return read_seconds(value) if isinstance(value, str) else None
 
 
 def _to_devices(_: str, value: Any) -> int | None:

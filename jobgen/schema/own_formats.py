@@ -9,10 +9,12 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
+from jobgen.k8s.placeholders import is_command_line
 from jobgen.model.data import Node, TracedKey, TracedScalar, location_of, untraced, value_of
 from jobgen.model.finding import Cause, FixStep, Problem
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.place import At, Entry, at_key, at_scalar, at_value
 from jobgen.model.sentence import Sentence, Words, name_value
@@ -222,6 +224,12 @@ def _show_right_form(
     problem: Problem, key: str, holder: Any, fields: LazyFields[Check], examples: list[Any], title: str
 ) -> Problem:
     """Return the problem of a field's type with the right form, or with the name of the field that was meant."""
+    if (
+        problem.rule == "invalid-value"
+        and isinstance(holder[key], list)
+        and (several := _find_plural(key, holder, fields))
+    ):
+        return several
     if problem.rule != "wrong-type" or problem.about != key or problem.answer:
         return problem
     # Imported late: most documents are valid.
@@ -251,7 +259,19 @@ def _show_right_form(
     if form and not isinstance(value, (dict, list)) and form == f"; write {show_blocks([str(key)], [value])}":
         # One word in place of a list of one.
         problem = problem._replace(fix_steps=(FixStep("set", At(holder, key), [value]),))
+    if is_command_line(str(key), value):
+        return _add_form(problem, form)._replace(cause="no placeholder")
     return _add_form(problem, form) if form else problem
+
+
+def _find_plural(key: str, holder: Any, fields: LazyFields[Check]) -> Problem | None:
+    """Report a list in `platform` where `platforms` takes it."""
+    plural = f"{key}s"
+    if plural in holder or plural not in fields.known or not accepts(fields[plural], holder[key]):
+        return None
+    message = Sentence("`{}` has one value, and this is a list; write `{}`", key, plural)
+    place = At(holder, key, is_key=True)
+    return Problem("wrong-type", message, place, fix_steps=(FixStep("rename", place, plural),), meant=plural)
 
 
 def _add_form(problem: Problem, form: str) -> Problem:
@@ -338,8 +358,8 @@ def _report_unknown(
         advice, cause = f"write its fields directly below `{name}`", "other form"
     if not advice and not fix_steps:
         advice, cause = find_place(title, str(key), schemas, framework), "other form"
-    if not advice and around and not fix_steps:
-        advice, cause = f"put it {around}", ""
+    if not advice and not fix_steps:
+        advice, cause = _place_entry(str(key), title, value, fields, around)
     if not advice:
         entry = write_as_entry(value, known)
         words += entry or ("" if close else list_fields(known, title))
@@ -358,6 +378,43 @@ def _report_unknown(
         cause=cause,
         answer=advice,
     )
+
+
+_NAMED = ("a volume", "a secret", "a config")
+"""The entries of a mapping by name."""
+_BLOCKS = ("configs", "data", "env", "secrets", "volumes")
+"""Fields that have entries of any name."""
+_VARIABLE = lazy_pattern("[A-Z][A-Z0-9_]+")
+_MAX_BLOCKS = 2
+
+
+def _place_entry(
+    key: str, title: str, holder: Any, fields: LazyFields[Check], around: str
+) -> tuple[str, Literal["", "other form"]]:
+    """Say where a field belongs that is none of a mapping: around it, or below a field of entries by name."""
+    if around:
+        return f"put it {around}", ""
+    entry = "" if find_closest(key, [*fields.known]) else _describe_entry(key, title, holder, fields)
+    return entry, "other form" if entry else ""
+
+
+def _describe_entry(key: str, title: str, holder: Any, fields: LazyFields[Check]) -> str:
+    """Say where an entry of any name belongs that stands beside the fields of a mapping; empty if that is unknown."""
+    value = holder[key]
+    if isinstance(value, list) or not value_of(value):
+        return ""
+    if title in _NAMED and isinstance(value, dict) and {*value} <= {*fields.known}:
+        return f"it is {title} of its own; write it one level to the left"
+    # Whatever else such a field accepts says nothing about this value.
+    other: Node = {"": value} if isinstance(value, dict) else []
+    found = [name for name in _BLOCKS if name in fields.known and accepts(fields[name], {key: value})]
+    found = [name for name in found if not accepts(fields[name], {key: other})]
+    if "env" in found and not isinstance(value, dict):
+        # What is in capital letters is a variable, and nothing else.
+        found = ["env"] if _VARIABLE.fullmatch(key) else [name for name in found if name != "env"]
+    if not 0 < len(found) <= _MAX_BLOCKS:
+        return ""
+    return f"indent it below {list_alternatives(f'`{name}`' for name in found)}, or write `{found[0]}:` above it"
 
 
 def _suggest_list(key: str, meant: str, holder: Any, fields: LazyFields[Check]) -> tuple[FixStep, ...]:
@@ -562,6 +619,9 @@ def _enum(allowed: list[Any]) -> Check:
         found = value.value if type(value) is TracedScalar else value
         if isinstance(found, (dict, list)) or (type(found), found) not in known:
             other = _find_other_word(name, found, words) if isinstance(found, str) else ""
+            if found is False:
+                # `no` and `off`.
+                other = next((word for word in words if word in ("Never", "None")), "")
             close = find_closest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
             meant = other or close or _find_long_form(found, words)
             expected = list_alternatives([f"`{word}`" for word in words])

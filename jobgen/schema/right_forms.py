@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from jobgen.k8s.secrets import OF_SECRETS
 from jobgen.k8s.secrets_in_text import find_secrets_in_text
 from jobgen.model.data import Node, Plain, untraced, value_of
+from jobgen.model.duration import read_seconds
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import canonicalize_quantity
+from jobgen.model.suggest import list_alternatives
 from jobgen.yamlio.read.scalars import resolve
 from jobgen.yamlio.write import to_inline_yaml
 
@@ -22,15 +25,20 @@ _PLAIN_TEXT = lazy_pattern(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_
 """Text that YAML reads as it is written, without quotes."""
 # Only a shell understands these, or an assignment before the program.
 _SHELL_SYNTAX = lazy_pattern(r"""["'\\$|&;<>()`*?#~%!\[\]{},]|\A[^\s-]\S*=""")
+_SHELL_VARIABLE = lazy_pattern(
+    r"\$(?:\{(?!(?:HOME|HOSTNAME|PATH|PWD|USER)\})([A-Za-z_]\w*)\}|(?!(?:HOME|HOSTNAME|PATH|PWD|USER)\b)([A-Za-z_]\w*))"
+)
+"""A variable that Kubernetes expands too, written as `$(NAME)`, if a shell does not set it itself."""
+_REFERENCE = lazy_pattern(r"\$\([A-Za-z_]\w*\)")
+_ONLY_SHELL = lazy_pattern(r"""[\\$|&;<>()`*?#~!\[\]{}]|\A[^\s-]\S*=""")
 # Words that only a shell knows.
 _SHELL_WORD = lazy_pattern(r"(?:set [-+]\w|cd |export |source |#!|if |for |while )")
 _CLAIM = lazy_pattern(r"([a-z0-9.-]{1,253}):(/\S*)\Z")
 _BIND = lazy_pattern(r"(/[\w./-]+|[a-z0-9][a-z0-9.-]*):(/[\w./-]*)(?::(ro|rw|z|Z))?")
 """A folder of the machine, or a volume, and where it is mounted, as Docker reads it."""
 _ENTRY = lazy_pattern(r"([A-Z][A-Z0-9_]{0,40})=")
+_CAPITALS = lazy_pattern("[A-Z][A-Z0-9_]+")
 _CLAIM_NAME = lazy_pattern(r"[a-z0-9](?:[a-z0-9.-]{0,60}[a-z0-9])?")
-_DURATION = lazy_pattern(r"([0-9]{1,6}) ?(s|m|min|h|d)\Z")
-_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _SAME_VALUE = ("name", "value", "image", "repository", "size", "sizeLimit", "limit", "request", "path", "secretName")
 """The only entry of a mapping with such a name is the value itself."""
 _OPTION = lazy_pattern(r"--?[A-Za-z][\w.-]*")
@@ -53,9 +61,32 @@ _PATTERN = lazy_pattern(r"[\w./-]{0,100}\*[\w./*-]{0,100}")
 """Paths or names, with a star for others."""
 _RANGE = lazy_pattern(r"[0-9]{1,6} ?(?:-|:|\.\.|to) ?[0-9]{1,6}")
 _WORD = lazy_pattern(r"[A-Za-z][\w.-]*")
-_PAIR = lazy_pattern(r"([A-Za-z][\w./-]{0,200})=([\w./-]{1,63})")
-"""An entry of a mapping as `kubectl` takes it: `pool=h100`."""
+_LABEL = lazy_pattern(r" ?([\w./-]+)(?:=|: ?)([\w.-]*)")
+_SETTING = lazy_pattern(r"([A-Za-z][\w./-]*)=(\S+)")
+_TAINT = lazy_pattern(r"([\w./-]+)(?:=([\w.-]*))?:(NoSchedule|PreferNoSchedule|NoExecute)")
+"""A taint as kubectl writes it."""
 _ENTRY_WITHOUT_SPACE = lazy_pattern(r"([A-Za-z_][\w./-]*):([^\s:/]\S*)")
+
+
+_CLOSED_VALUES = {
+    "cleanPodPolicy": ("None", "Running", "All"),
+    "completionMode": ("Indexed", "NonIndexed"),
+    "concurrencyPolicy": ("Allow", "Forbid", "Replace"),
+    "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
+    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+    "preemptionPolicy": ("PreemptLowerPriority", "Never"),
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+    "whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
+}
+"""The values of fields whose types say only that they are text."""
+
+
+def show_closed_value(name: str, value: Plain) -> str:
+    """Return `; write …` with what a field of few values has for `no` or a number; empty if it takes any text."""
+    values = _CLOSED_VALUES.get(name, ())
+    meant = [each for each in ("Never", "None") if value is False and each in values] or values
+    return f"; write {list_alternatives(f'`{each}`' for each in meant[:_MAX_LISTED])}" if values else ""
 
 
 def show_right_item(items: Sequence[Plain], index: int) -> str:
@@ -104,8 +135,8 @@ def show_right_form(
         # A file that stands where its ConfigMap belongs.
         config = name.partition(".")[0].lower().replace("_", "-") or "files"
         return f"; write `{config}: {{mountPath: /etc/{config}, data: {{{name}: …}}}}`, with this text for `…`"
-    if name == "command" and isinstance(text, str) and ("\n" in text.strip() or _SHELL_WORD.match(text)):
-        return "; write `command: [bash, -c]`, and the script as the only item of `args`, below `- |`"
+    if name in ("command", "args") and isinstance(text, str) and (form := _show_words(name, text)):
+        return form
     examples = _choose_examples(name, text, examples, is_volume=is_volume)
     # An example that is too long for a message is shown by its first entry.
     first: list[Plain] = [dict([next(iter(each.items()))]) for each in examples if isinstance(each, dict) and each]
@@ -113,12 +144,8 @@ def show_right_form(
     if roles := _show_roles(name, text):
         return roles
     guesses = [*_guess_forms(name, text, examples), *_guess_claim(name, text, is_volume=is_volume)]
-    for number, form in enumerate((*guesses, *examples, *first)):
-        shown = f"{name}: {to_inline_yaml(form)}"
-        is_short = len(shown) <= _MAX_FORM and not re.search("[`\n]", shown)
-        if form not in (None, [], {}) and is_short and is_valid(form) and not find_secrets_in_text(shown):
-            # What the author did not write is only an example.
-            return f"; write `{shown}`" if number < len(guesses) else f"; for example, write `{shown}`"
+    if shown := _show_accepted(name, guesses, [*examples, *first], is_valid):
+        return shown
     shown = next((f"{{{next(iter(each), '')}: …}}" for each in examples if isinstance(each, dict)), "")
     shown = shown or next(
         (
@@ -139,8 +166,54 @@ def _choose_examples(name: str, value: Plain, examples: Iterable[Plain], *, is_v
     return [] if _RANGE.fullmatch(value) else [*own_path, *examples]
 
 
+def _show_words(name: str, text: str) -> str:
+    """Return `; write …` for a command with syntax of a shell, in one text; empty if its words are as they are."""
+    if "\n" not in text.strip() and not _SHELL_WORD.match(text):
+        if not _SHELL_SYNTAX.search(text) or text.endswith("]"):
+            return ""
+        replaced = _SHELL_VARIABLE.sub(r"$(\1\2)", text)
+        if not _ONLY_SHELL.search(_REFERENCE.sub("", replaced)):
+            words = replaced.split() if "'" not in text and '"' not in text else _split_quoted(replaced)
+            shown = f"{name}: {to_inline_yaml(words)}"
+            if len(shown) > _MAX_FORM:
+                shown = f"{name}: [{', '.join(to_inline_yaml(word) for word in words[:2])}, …]"
+            if words and len(shown) <= _MAX_FORM and "`" not in shown and not find_secrets_in_text(shown):
+                return f"; write `{shown}`"
+    if name == "command":
+        return "; write `command: [bash, -c]`, and the script as the only item of `args`, below `- |`"
+    return "; write it as the only item of `args`, below `- |`, after `command: [bash, -c]`"
+
+
+def _split_quoted(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
+def _show_accepted(name: str, guesses: list[Plain], examples: list[Plain], is_valid: Callable[[Plain], bool]) -> str:
+    """Return `; write …` with the first form that is valid; what the author did not write is only an example."""
+    for number, form in enumerate((*guesses, *examples)):
+        shown = f"{name}: {to_inline_yaml(form)}"
+        is_short = len(shown) <= _MAX_FORM and not re.search("[`\n]", shown)
+        is_guess = number < len(guesses)
+        if form in (None, [], {}) or not (is_short or is_guess) or not is_valid(form):
+            continue
+        if not is_short:
+            if isinstance(form, list) and len(form) == 1 and isinstance(form[0], dict):
+                return f"; write `- ` before its first field, `{next(iter(form[0]))}`"
+            continue
+        if not find_secrets_in_text(shown):
+            return f"; write `{shown}`" if is_guess else f"; for example, write `{shown}`"
+        if is_guess and isinstance(form, dict):
+            return f"; write `{name}: {{{', '.join(f'{key}: …' for key in form)}}}`"
+    return ""
+
+
 def _show_other_level(name: str, value: Node, is_valid: Callable[[Plain], bool]) -> str:
-    """Return `; write …` for a mapping that must be text, and for a list that lacks its field."""
+    """Return `; write …` for a mapping that must be text, for a list that lacks its field, and for a variable."""
+    if _CAPITALS.fullmatch(name) and is_valid({"env": {name: "key"}}) and not is_valid("text"):
+        return f"; write the name of the Secret as the key, and `{{env: {{{name}: …}}}}` as its value"
     if isinstance(value, dict) and name.endswith(("YAML", "serveConfigV2")) and is_valid("a: 1"):
         return f"; write `{name}: |`, and keep the lines below it as its text"
     if isinstance(value, dict) and name == "values" and is_valid("a: 1"):
@@ -194,25 +267,12 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
         yield [{"name": value}] if not examples or name.endswith("Secrets") else None
         yield {"command": value.split()} if name == "exec" and not _SHELL_SYNTAX.search(value) else None
         yield {"image": value} if _IMAGE.fullmatch(value) else None
-        yield {_SOURCES[name]: value} if name in _SOURCES else None
+        yield _guess_source(name, value) if name in _SOURCES else None
         yield {"name": value} if name.endswith("Ref") else None
+        # Each variable has the value of the key of the same name.
+        yield {value: value} if name == "env" and _CAPITALS.fullmatch(value) else None
     elif isinstance(value, list):
-        if name == "plugins" and all(isinstance(item, str) for item in value):
-            # Those of Volcano, with their arguments.
-            yield {str(item): [] for item in value}
-        if name == "images" and all(isinstance(item, str) and _TAGGED.fullmatch(item) for item in value):
-            yield [dict(zip(("name", "newTag"), item.rsplit(":", 1), strict=True)) for item in value]
-        yield {"add": value} if name == "capabilities" else None
-        binds = [_BIND.fullmatch(item) for item in value if isinstance(item, str)] if name == "volumes" else []
-        if binds and len(binds) == len(value) and all(binds):
-            yield dict(_to_volume(bind) for bind in binds if bind)
-        named = [_split_name(item, name) for item in value]
-        yield {key: rest for each in named if each for key, rest in [each]} if all(named) else None
-        yield only if isinstance(only, str) else None
-        yield shlex.join(value) if name == "entrypoint" and all(isinstance(item, str) for item in value) else None
-        # The name of an environment variable.
-        is_text = name.isupper() and not any(isinstance(item, (dict, list, type(None))) for item in value)
-        yield ",".join(map(_spell, value)) if is_text else None
+        yield from _guess_from_list(name, value)
     elif isinstance(value, dict):
         if name == "env":
             yield [{"name": key, "value": str(each)} for key, each in value.items() if not isinstance(each, dict)]
@@ -245,6 +305,46 @@ def _guess_from_scalars(name: str, value: Mapping[str, Plain]) -> Iterator[Plain
         yield [{"name": key, "newTag": str(each)} for key, each in value.items()]
 
 
+def _guess_from_list(name: str, value: list[Plain]) -> Iterator[Plain]:
+    """Yield what a list may mean: a mapping by the names of its items, its only item, or its items as one text."""
+    if name == "env" and all(isinstance(item, str) and _CAPITALS.fullmatch(item) for item in value):
+        yield {str(item): item for item in value}
+    if name == "plugins" and all(isinstance(item, str) for item in value):
+        # Those of Volcano, with their arguments.
+        yield {str(item): [] for item in value}
+    texts = [item for item in value if isinstance(item, str)]
+    if name == "images" and len(texts) == len(value) and all(map(_TAGGED.fullmatch, texts)):
+        yield [dict(zip(("name", "newTag"), text.rsplit(":", 1), strict=True)) for text in texts]
+    yield {"add": value} if name == "capabilities" else None
+    if name == "configs" and all(isinstance(item, str) for item in value):
+        yield {str(item): {"mountPath": f"/etc/{item}"} for item in value}
+    binds = [_BIND.fullmatch(item) for item in value if isinstance(item, str)] if name == "volumes" else []
+    if binds and len(binds) == len(value) and all(binds):
+        yield dict(_to_volume(bind) for bind in binds if bind)
+    named = [_split_name(item, name) for item in value]
+    yield {key: rest for each in named if each for key, rest in [each]} if all(named) else None
+    settings = [_SETTING.fullmatch(item) for item in value if isinstance(item, str)]
+    if settings and len(settings) == len(value) and all(settings):
+        yield {setting[1]: resolve(setting[2]) for setting in settings if setting}
+    pairs = [_split_pair(item) for item in value]
+    yield dict(each for each in pairs if each) if all(pairs) else None
+    only = value[0] if len(value) == 1 else None
+    yield None if isinstance(only, (dict, list)) else only
+    yield shlex.join(texts) if name == "entrypoint" and len(texts) == len(value) else None
+    # The name of an environment variable.
+    is_text = name.isupper() and not any(isinstance(item, (dict, list, type(None))) for item in value)
+    yield ",".join(map(_spell, value)) if is_text else None
+
+
+def _guess_source(name: str, text: str) -> Plain:
+    """Return the source of a volume that a text in its place means: its size, medium, or name."""
+    if "=" in text:
+        return None
+    if name == "emptyDir" and text.lower() == "memory":
+        return {"medium": "Memory"}
+    return {_SOURCES[name]: text} if name != "emptyDir" or canonicalize_quantity(text) else None
+
+
 def _to_volume(bind: re.Match[str]) -> tuple[str, dict[str, Plain]]:
     """Return the volume, and its name, of `/path/data:/data:ro`, as containers are started elsewhere."""
     source, path, mode = bind.groups()
@@ -265,13 +365,11 @@ def _has_name(item: Mapping[str, Plain]) -> bool:
 
 def _guess_from_text(name: str, text: str) -> Iterator[Plain]:
     """Yield what a text may mean: a duration in seconds, the words of a command, a variable, a claim, or items."""
-    if "Seconds" in name and (duration := _DURATION.match(text)):
-        yield int(duration[1]) * _SECONDS[duration[2]]
-    if (number := text.rstrip(",;")) != text and number.isascii() and number.isdigit() and len(number) < 10:
+    if "Seconds" in name and (seconds := read_seconds(text)) is not None:
+        yield seconds
+    if (number := text.strip(" ,;")) != text and number.isascii() and number.isdigit() and len(number) < 10:
         yield int(number)
-    entries = [_ENTRY_WITHOUT_SPACE.fullmatch(word) for word in text.split()]
-    if entries and all(entries):
-        yield {entry[1]: resolve(entry[2]) for entry in entries if entry}
+    yield from _guess_entries(name, text)
     yield from _guess_from_signs(name, text)
     if claim := _CLAIM.match(text):
         yield {"pvc": claim[1], "mountPath": claim[2]}
@@ -291,14 +389,24 @@ def _guess_from_text(name: str, text: str) -> Iterator[Plain]:
 
 
 def _guess_from_signs(name: str, text: str) -> Iterator[Plain]:
-    """Yield the entries, the export of NFS, or the list of one pattern that the signs in a text stand for."""
-    signed = [_PAIR.fullmatch(word) for word in re.split("[, ]+", text.strip(", "))]
-    if name not in ("args", "command") and all(signed):
-        yield {pair[1]: pair[2] for pair in signed if pair}
+    """Yield the export of NFS, or the list of one pattern, that the signs in a text stand for."""
     if name == "nfs" and (export := _EXPORT.fullmatch(text)):
         yield {"server": export[1], "path": export[2]}
     if _PATTERN.fullmatch(text):
         yield [text]
+
+
+def _guess_entries(name: str, text: str) -> Iterator[Plain]:
+    """Yield the mapping that a text may mean: `pool:a100`, or `pool=a100,zone=b`."""
+    entries = [_ENTRY_WITHOUT_SPACE.fullmatch(word) for word in text.split()]
+    if entries and all(entries):
+        yield {entry[1]: resolve(entry[2]) for entry in entries if entry}
+    labels = [_LABEL.fullmatch(word) for word in text.split(",")]
+    if name in ("nodeSelector", "labels", "matchLabels") and all(labels):
+        yield {label[1]: label[2] for label in labels if label}
+    settings = [_SETTING.fullmatch(word) for word in re.split("[, ]+", text.strip(", "))]
+    if name not in ("command", "args", "env") and all(settings):
+        yield {setting[1]: resolve(setting[2]) for setting in settings if setting}
 
 
 def _split_name(item: Plain, field: str) -> tuple[str, Plain] | None:
@@ -311,6 +419,14 @@ def _split_name(item: Plain, field: str) -> tuple[str, Plain] | None:
         return name, {key: value for key, value in item.items() if key != "name"}
     only = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else None
     return (str(only[0]), only[1]) if only else None
+
+
+def _split_pair(item: Plain) -> tuple[str, Plain] | None:
+    """Return the entry of a mapping that an item such as `{name: cpu, value: 8}` stands for."""
+    if not isinstance(item, dict) or item.keys() not in ({"name", "value"}, {"key", "value"}):
+        return None
+    name = item.get("name", item.get("key"))
+    return (name, item["value"]) if isinstance(name, str) else None
 
 
 def split_entry(key: str, known: Iterable[str]) -> str:
@@ -335,6 +451,11 @@ def show_named_item(name: str, value: Node, is_valid: Callable[[Plain], bool]) -
     text = untraced(value)
     if not isinstance(text, str):
         return ""
+    taint = _TAINT.fullmatch(text) if name.startswith("tolerations[") else None
+    if taint:
+        operator: dict[str, Plain] = {"value": taint[2]} if taint[2] else {"operator": "Exists"}
+        shown = f"- {to_inline_yaml({'key': taint[1], **operator, 'effect': taint[3]})}"
+        return f"; write `{shown}`"
     pair = _VARIABLE.fullmatch(text)
     if pair and is_valid({"name": pair[1], "value": pair[2]}):
         shown = f"- {to_inline_yaml({'name': pair[1], 'value': pair[2]})}"

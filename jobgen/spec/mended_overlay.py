@@ -31,7 +31,7 @@ def mend_overlay(
     With `fill`, there are placeholders for them.
     """
     written_problems = find_errors(data)
-    kept = _drop_patches(data, written_problems)
+    kept = _drop_images(_drop_patches(data, written_problems), written_problems)
     # Its text was repaired, and something else may have been meant; or what a patch is for is not known.
     is_guess = not written_problems or kept is not data
     data = _complete(kept, find_errors(kept), fill=fill)
@@ -91,6 +91,17 @@ def _drop_patches(data: ValidFields, problems: Sequence[Problem]) -> ValidFields
 
     kept = [patch for patch in patches if is_certain(patch)]
     return data if len(kept) == len(patches) else {**data, "spec": {**spec, "patches": kept}}
+
+
+def _drop_images(data: ValidFields, problems: Sequence[Problem]) -> ValidFields:
+    """Return an overlay without the entries of `images` of which it is not known which images they name."""
+    spec: Any = data.get("spec")
+    images = spec.get("images") if isinstance(spec, dict) else None
+    if not isinstance(images, list):
+        return data
+    places = {location_of(each.node) for each in problems}
+    kept = [image for image in images if places.isdisjoint(map(location_of, list_leaves(image)))]
+    return data if len(kept) == len(images) else {**data, "spec": {**spec, "images": kept}}
 
 
 def _list_decisive(data: ValidFields) -> Iterator[Any]:

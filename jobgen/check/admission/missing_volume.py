@@ -33,7 +33,7 @@ def report_missing_volume(name: str, place: At, pod: Validation) -> None:
         pod.report("unknown-volume", message, place, ((FixStep("set", place, meant),), True), meant=meant)
         return
     meant = find_closest(name, known)
-    if meant and not is_dns_label(meant) and meant.lower() == name.lower():
+    if meant and not is_dns_label(meant) and _fold(meant) == _fold(name):
         # The name of the volume is reported.
         return
     meant = meant or _find_unmounted(name, pod)
@@ -48,3 +48,7 @@ def _find_unmounted(name: str, pod: Validation) -> str:
     left = [volume for volume in pod.volumes if volume not in mounted]
     is_alike = len(left) == 1 and (name.startswith(left[0]) or left[0].startswith(name))
     return left[0] if is_alike else ""
+
+
+def _fold(name: str) -> str:
+    return name.strip().lower().replace("_", "-")

@@ -525,8 +525,32 @@ def _validate_request(name: str, request: Plain, limit: Plain, resources: Fields
             # Unsafe: either of the two numbers may be the one that was meant.
             _report_request("gpu-request-limit-mismatch", message, At(resources["requests"], name), limit, pod)
     elif requested > limited:
-        message = Sentence("{}, more than its limit `{}`; lower the request", subject, limit)
-        _report_request("request-exceeds-limit", message, At(resources["requests"], name), limit, pod)
+        message = Sentence("{}, more than its limit `{}`", subject, limit)
+        _report_excess(request, limit, message, At(resources["requests"], name), pod)
+
+
+def _report_excess(request: Plain, limit: Plain, message: Sentence, place: At, pod: Validation) -> None:
+    """Report a request above its limit: one of the two may have another unit than was meant."""
+    name, limited = place.key, to_milli(limit) or 0
+    if _read_number(request) == _read_number(limit):
+        # It is the larger one that is meant, if nobody has so many CPUs.
+        is_too_large = name == "cpu" and (to_milli(request) or 0) >= 1000 * _MANY_CPUS
+        meant = limit if is_too_large else request
+        pod.report("request-exceeds-limit", Sentence("{}; write one unit in both, such as `{}`", message, meant), place)
+    elif name == "memory" and limited < 1000 * _LEAST_MEMORY:
+        # The limit is the one at fault.
+        pod.report("request-exceeds-limit", Sentence("{}; raise the limit", message), place)
+    else:
+        _report_request("request-exceeds-limit", Sentence("{}; lower the request", message), place, limit, pod)
+
+
+def _read_number(amount: Plain) -> str:
+    """Return the number of an amount, without its unit, as it is written."""
+    return str(amount).rstrip("KMGTPEkmiun")
+
+
+_MANY_CPUS = 200
+_LEAST_MEMORY = 2**20
 
 
 def _report_request(rule: str, message: Words, place: At, limit: Plain, pod: Validation) -> None:

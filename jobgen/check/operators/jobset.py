@@ -193,6 +193,7 @@ def _check_managed_by(manifest: Manifest) -> Violations:
 
 
 def _describe_unknown(wanted: str, names: list[str]) -> str:
+    names = [name for name in names if name]
     hint = did_you_mean(wanted, names)
     if not hint and names:
         hint = f"; write {list_alternatives(f'`{name}`' for name in names[:_MOST_NAMED])}"

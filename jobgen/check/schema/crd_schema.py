@@ -17,6 +17,7 @@ from jobgen.check.schema.cel_types import OBJECT_META
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints, report_value
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import get_path
+from jobgen.k8s.placeholders import is_command_line
 from jobgen.model.budget import Budget
 from jobgen.model.data import (
     Plain,
@@ -64,6 +65,12 @@ _EXAMPLES: dict[str, tuple[Plain, ...]] = {
     "volumes": ([{"name": "data", "persistentVolumeClaim": {"claimName": "datasets"}}],),
 }
 _FORMS = frozenset(TYPE_NAMES[name] for name in ("array", "object", "integer"))
+_CLOSED = frozenset(
+    """cleanPodPolicy completionMode concurrencyPolicy dnsPolicy imagePullPolicy preemptionPolicy restartPolicy
+    terminationMessagePolicy whenUnsatisfiable""".split()
+)
+"""Fields of a few values whose types say only that they are text."""
+_ENV_SOURCES = frozenset(("configMapKeyRef", "fieldRef", "resourceFieldRef", "secretKeyRef"))
 _CONTAINERS = ("containers[", "initContainers[")
 Field = tuple[type | None, Check]
 """The type of value that needs no further check, and the check for all others."""
@@ -321,7 +328,7 @@ class _Compiler:
         # Imported late: most objects are valid.
         from jobgen.check.schema.field_locations import locate_fields
         from jobgen.check.schema.field_shapes import find_alike, find_holder, find_longer, find_missing_level
-        from jobgen.check.schema.other_places import find_level_of_amounts, find_other_place
+        from jobgen.check.schema.other_places import find_level_of_amounts, find_other_name, find_other_place
 
         types = self.root.get("$defs", {})
         known = list(properties)
@@ -330,6 +337,8 @@ class _Compiler:
         unknown = [key for key in islice(holder, MAX_FINDINGS) if key not in properties]
         if place := find_other_place(field, holder, properties):
             return _Hint(place, cause="misplaced")
+        if meant := find_other_name(field, holder, properties):
+            return _Hint(ask_for(meant), meant=meant, is_alike=self._fits(properties[meant], holder[field]))
         amounts = find_level_of_amounts(unknown, properties)
         if amounts in holder:
             return _Hint(f"; it belongs in `{amounts}`", cause="misplaced")
@@ -534,6 +543,12 @@ def _report_wrong_type(value: Plain, name: str, entry: Entry, expected: str, che
     fix_steps, safe = suggest_type(at_value(value, entry), expected)
     is_scalar = isinstance(value, (bool, int, float)) and not isinstance(value, (dict, list))
     hint = "; quote it" if expected == "a string" and is_scalar else describe_unquoting(value, fix_steps)
+    if name in _CLOSED and is_scalar and expected == "a string":
+        # Imported late: most objects are valid.
+        from jobgen.schema.right_forms import show_closed_value
+
+        # Quotes make a text of it, and none that the field has.
+        hint, fix_steps = show_closed_value(name, value), ()
     is_nested = expected == "a string" and isinstance(value, (dict, list))
     # A form that is tried has no name.
     if not hint and name and (expected in _FORMS or is_nested):
@@ -551,6 +566,8 @@ def _report_wrong_type(value: Plain, name: str, entry: Entry, expected: str, che
         from jobgen.schema.right_forms import show_first_item
 
         hint = show_first_item(value, partial(accepts, check_value))
+    if not hint and name == "value" and isinstance(value, dict) and _ENV_SOURCES.issuperset(value):
+        hint = "; write `valueFrom`"
     if not hint and is_nested and name in ("matchExpressions", "matchLabels"):
         # A selector of Services has labels only.
         hint = f"; write the labels without `{name}:` above them"
@@ -564,6 +581,7 @@ def _report_wrong_type(value: Plain, name: str, entry: Entry, expected: str, che
         )
     problem = report_value("wrong-type", message, value, entry)
     cause: Cause = "no list" if expected == TYPE_NAMES["array"] else ""
+    cause = "no placeholder" if is_command_line(name, text) else cause
     return problem._replace(fix_steps=fix_steps, safe=safe, expected=expected, about=name, shown=shown, cause=cause)
 
 

@@ -32,6 +32,7 @@ _PLACES = {
     ("allowPrivilegeEscalation", "fsGroup"): _OF_CONTAINER,
     ("capabilities", "fsGroup"): _OF_CONTAINER,
     ("configMapKeyRef", "configMapRef"): "; write `configMapRef`, or `env` with `valueFrom` for one key",
+    ("name", "configMapRef"): "; write `configMapRef: {name: …}`, or `secretRef: {name: …}`",
     ("privileged", "fsGroup"): _OF_CONTAINER,
     ("readOnlyRootFilesystem", "fsGroup"): _OF_CONTAINER,
     ("replicas", "numNodes"): "; did you mean `numNodes`?",
@@ -42,6 +43,11 @@ _PLACES = {
     ("storage", "accessModes"): "; it belongs in `resources.requests`",
 }
 """What to write for a field, by the field and another one that its mapping may have."""
+_OTHER_NAMES = {
+    ("configMapRef", "configMapKeyRef"): "configMapKeyRef",
+    ("secretRef", "secretKeyRef"): "secretKeyRef",
+}
+"""The field that is meant by another word, by the word and a field that its mapping may have."""
 _NAMES = frozenset(name for name, _ in _PLACES)
 _AMOUNTS = frozenset(("cpu", "ephemeral-storage", "memory", "storage"))
 """Resources without a domain."""
@@ -63,3 +69,9 @@ def find_other_place(field: str, holder: Mapping[str, Plain], properties: Contai
                 return advice
     is_label = "matchLabels" in properties and isinstance(holder[field], str)
     return "; it belongs in `matchLabels`" if is_label else ""
+
+
+def find_other_name(field: str, holder: Container[str], properties: Container[str]) -> str:
+    """Return the field of a mapping that is meant by the name of a similar one; empty if there is none."""
+    found = (meant for (name, beside), meant in _OTHER_NAMES.items() if name == field and beside in properties)
+    return next((meant for meant in found if meant not in holder), "")

@@ -305,44 +305,18 @@ def _select(releases: Sequence[str], node: Schema, operator: str) -> Schema:
 
 def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None:
     """Return the schema of one of Kubernetes' own kinds."""
-    group, slash, version = api_version.rpartition("/")
-    # No cluster can have such an apiVersion.
-    fault = ""
-    if "/" in group or (slash and not (group and version)):
-        fault = f"`{api_version}` is not an apiVersion"
-    elif "." not in group and group not in PLAIN_GROUPS:
-        fault = f"`{group}` is not an API group of Kubernetes, and a group that a CRD adds has a dot in its name"
-    if fault:
-        # The apiVersion of a known kind that has most of the same words.
-        words = set(_WORD.findall(api_version))
-        shared = {
-            known.api_version: len(words.intersection(_WORD.findall(known.api_version)))
-            for known in list_shipped_kinds()
-            if known.name == kind
-        }
-        best = max(shared, key=lambda version: shared[version], default="")
-        newer = best if len(shared) == 1 or shared.get(best) else ""
-        hint = f"use `{newer}`" if newer else "write a group and a version, such as `example.com/v1`"
-        return _report_missing(Sentence("{}; {}", fault, hint), replacement=newer)
+    group, _, version = api_version.rpartition("/")
+    if fault := _find_fault(api_version, kind):
+        return fault
     if not is_of_kubernetes(group):
         return None
     place = f"{name_place(group)}_{version}"
     known = read_types(place)
     name = f"`{kind}` of `{api_version}`"
     if known.get("apiVersion") != api_version:
-        return _find_removed(api_version, kind, group)
-    if kind not in known["kinds"] and (served := _find_served(group, kind, release)):
-        return _report_missing(Sentence("Kubernetes has no {}; use `{}`", name, served), replacement=served)
-    if kind not in known["kinds"] and (served := _find_in_other_group(kind, release)):
-        return _report_missing(Sentence("Kubernetes has no kind {}; use `{}`", name, served), replacement=served)
+        return _find_group(api_version, kind, release) or _find_removed(api_version, kind, group)
     if kind not in known["kinds"]:
-        hint = did_you_mean(kind, known["kinds"])
-        # Imported late: most kinds are right.
-        from jobgen.model.meant import find_meant
-
-        return _report_missing(
-            Sentence("Kubernetes has no kind {}{}", name, hint), "kind", find_meant(kind, known["kinds"])
-        )
+        return _report_kind(api_version, kind, release, known["kinds"])
     if not contains(known["types"][kind], release):
         reason, served = describe_range(known["types"][kind], "Kubernetes"), _find_served(group, kind, release)
         hint = f"; use `{served}`" if served else ""
@@ -353,6 +327,56 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
     compiled = _compile({**types[f"{place}.{kind}"], "title": kind, "$defs": types}, release)
     is_served = is_served_by_default(api_version)
     return compiled if is_served else _warn_disabled(compiled, api_version, kind, release)
+
+
+def _find_fault(api_version: str, kind: str) -> ShippedSchema | None:
+    """Return a check that reports an apiVersion that no cluster can have; None for any other."""
+    group, slash, version = api_version.rpartition("/")
+    if "/" in group or (slash and not (group and version)):
+        fault = f"`{api_version}` is not an apiVersion"
+    elif "." not in group and group not in PLAIN_GROUPS:
+        fault = f"`{group}` is not an API group of Kubernetes, and a group that a CRD adds has a dot in its name"
+    else:
+        return None
+    newer = _find_similar(api_version, kind)
+    hint = f"use `{newer}`" if newer else "write a group and a version, such as `example.com/v1`"
+    return _report_missing(Sentence("{}; {}", fault, hint), replacement=newer)
+
+
+def _report_kind(api_version: str, kind: str, release: str, known: list[str]) -> ShippedSchema:
+    """Return a check that reports a kind that a group of Kubernetes does not have, with the group that has it."""
+    group, name = api_version.rpartition("/")[0], f"`{kind}` of `{api_version}`"
+    if served := _find_served(group, kind, release):
+        return _report_missing(Sentence("Kubernetes has no {}; use `{}`", name, served), replacement=served)
+    served = _find_in_other_group(kind, release) or ("" if group else _find_similar(api_version, kind))
+    if served:
+        return _report_missing(Sentence("Kubernetes has no kind {}; use `{}`", name, served), replacement=served)
+    # Imported late: most kinds are right.
+    from jobgen.model.meant import find_meant
+
+    message = Sentence("Kubernetes has no kind {}{}", name, did_you_mean(kind, known))
+    return _report_missing(message, "kind", find_meant(kind, known))
+
+
+def _find_group(api_version: str, kind: str, release: str) -> ShippedSchema | None:
+    """Return a check that reports a group without its version, as `batch`; None for anything else."""
+    served = _find_served(api_version, kind, release) or _find_similar(api_version, kind)
+    if not served.startswith(f"{api_version}/"):
+        return None
+    message = Sentence("`{}` is a group without a version; use `{}`", api_version, served)
+    return _report_missing(message, replacement=served)
+
+
+def _find_similar(api_version: str, kind: str) -> str:
+    """Return the apiVersion of a known kind that has most of the same words; empty if none has any."""
+    words = set(_WORD.findall(api_version))
+    shared = {
+        known.api_version: len(words.intersection(_WORD.findall(known.api_version)))
+        for known in list_shipped_kinds()
+        if known.name == kind
+    }
+    best = max(shared, key=lambda version: shared[version], default="")
+    return best if len(shared) == 1 or shared.get(best) else ""
 
 
 def _warn_disabled(compiled: ShippedSchema, api_version: str, kind: str, release: str) -> ShippedSchema:

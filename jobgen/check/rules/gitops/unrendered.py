@@ -182,8 +182,11 @@ def _check(place: At, where: str, pattern: re.Pattern[str]) -> Iterator[Violatio
     found = pattern.search(text) if "$" in text else None
     if found:
         name = next(filter(None, found.groups()))
-        message = Sentence("Kubernetes does not expand `{}` {}; write `$({})`", found[0], where, name)
-        meant = pattern.sub(lambda match: f"$({next(filter(None, match.groups()))})", text)
+        # `($NAME)` for `$(NAME)`.
+        shown = f"({found[0]})" if f"(${name})" in text else found[0]
+        message = Sentence("Kubernetes does not expand `{}` {}; write `$({})`", shown, where, name)
+        plain = text.replace(f"(${name})", f"${name}")
+        meant = pattern.sub(lambda match: f"$({next(filter(None, match.groups()))})", plain)
         yield Violation(place, message, fix_steps=(FixStep("set", place, meant),), safe=False)
 
 

@@ -36,7 +36,7 @@ def foreign_path(container: Container) -> Iterator[Violation]:
         message = Sentence("`workingDir` is `{}`, and must begin with `/` (`Cwd must be an absolute path`)", folder)
         yield Violation(
             At(container.data, "workingDir"),
-            Sentence("{}; write the whole path, such as `/workspace/{}`", message, folder),
+            Sentence("{}; write the whole path, such as `/workspace/{}`", message, folder.removeprefix("./")),
         )
     system = as_text(get_path(spec, "os", "name")) or as_text(as_mapping(spec.get("nodeSelector")).get(_SYSTEM))
     if system == "windows" or "windows" in container.image:
