@@ -49,6 +49,17 @@ def test_other_names_of_resources_are_still_renamed(tmp_path):
     assert [each["message"].partition("; ")[2] for each in found] == ["write `cpu`", "write `memory`", "write `gpu`"]
 
 
+def test_a_resource_under_two_names_is_not_renamed(tmp_path):
+    text = JOB.replace(RESOURCES, "resources: {cpus: 8, cpu: 4, memory: 64Gi, gpu: 1, gpus: 2}")
+    found = lint_files(tmp_path, {"jobs/a.yaml": text})
+
+    assert [each["message"].partition(", and ")[2] for each in found] == [
+        "`cpu` is written as well; remove one of them",
+        "`gpu` is written as well; remove one of them",
+    ]
+    assert "fixable" not in run_jobgen_text(tmp_path, "lint").stdout
+
+
 RESTARTS = {"on-failure": "OnFailure", "always": "OnFailure", "unless-stopped": "OnFailure", "no": "Never"}
 
 
@@ -223,7 +234,11 @@ def test_a_group_of_workers_with_swapped_letters_is_a_warning(tmp_path):
     assert lint_files(tmp_path, {**prod, "jobs/a.yaml": RAY.replace("wroker", "trainer")}) == []
 
 
-QUOTED = {"--name='bert'": "--name=bert", '"--title=\\"My run\\""': "--title=My run"}
+QUOTED = {
+    "--name='bert'": "--name=bert",
+    '"--cfg=\'{\\"a\\": 1}\'"': '--cfg={"a": 1}',
+    '"--title=\\"My run\\""': "--title=My run",
+}
 
 
 @pytest.mark.parametrize("word", QUOTED)

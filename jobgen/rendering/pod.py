@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jobgen.model.data import Node, TracedScalar, ValidFields, location_of, to_scalar, value_of, with_value
@@ -120,8 +120,9 @@ def render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict
         if side not in resources:
             continue
         rendered[side] = {}
-        for name, value in resources[side].items():
-            if "/" not in name and name not in _STANDARD_RESOURCES and _report_other_field(name, value, problems):
+        amounts = resources[side]
+        for name, value in amounts.items():
+            if "/" not in name and name not in _STANDARD_RESOURCES and _report_other_field(name, amounts, problems):
                 continue
             # Device counts stay integers, as users write them.
             is_device = isinstance(value_of(value), int) and "/" in name
@@ -129,7 +130,7 @@ def render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict
     return rendered
 
 
-def _report_other_field(name: str, value: Node, problems: list[Problem]) -> bool:
+def _report_other_field(name: str, amounts: Mapping[str, Node], problems: list[Problem]) -> bool:
     """Report what is no resource of a container; return True if its value is not to be judged as an amount."""
     if name.startswith(_HUGEPAGES):
         return False
@@ -138,11 +139,14 @@ def _report_other_field(name: str, value: Node, problems: list[Problem]) -> bool
 
     message = Sentence("containers cannot request the resource `{}`", name)
     if meant := find_other_name(name):
-        fix_steps = (FixStep("rename", name, meant),)
-        message = Sentence("{}; write `{}`", message, meant)
+        # `gpu` has the name of the resource by now.
+        is_set = any(each == meant or each.endswith(f"/{meant}") for each in amounts)
+        fix_steps = () if is_set else (FixStep("rename", name, meant),)
+        words = "{}, and `{}` is written as well; remove one of them" if is_set else "{}; write `{}`"
+        message = Sentence(words, message, meant)
         problems.append(Problem("unknown-resource", message, name, category="pod", fix_steps=fix_steps))
         return False
-    advice = describe_other_field(name, value)
+    advice = describe_other_field(name, amounts[name])
     if advice:
         problems.append(Problem("unknown-resource", Sentence("{}; {}", message, advice), name, category="pod"))
     return advice != ""

@@ -418,9 +418,9 @@ _RESTARTS = {"no": "Never", "False": "Never", "never": "Never"}
 """The values of `restart` in Docker Compose after which a job does not restart; YAML reads `no` as false."""
 
 
-def _to_restart_policy(_: str, value: Any) -> str:
+def _to_restart_policy(_: str, value: Any) -> str | None:
     """Return the policy for `restart` of Docker Compose, whose `always` would also start what has succeeded again."""
-    return _RESTARTS.get(str(value), "OnFailure")
+    return _RESTARTS.get(str(value), "OnFailure") if isinstance(value, (str, bool)) else None
 
 
 def _keep(_: str, value: Any) -> Any:

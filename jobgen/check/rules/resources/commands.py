@@ -231,7 +231,7 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
             return
 
 
-_QUOTED_VALUE = lazy_pattern(r"""(--?[A-Za-z][\w.-]{0,60}=)(?:'([\w ,./:@+-]{1,200})'|"([\w ,./:@+-]{1,200})")""")
+_QUOTED_VALUE = lazy_pattern(r"""(--?[A-Za-z][\w.-]{0,60}=)(?:'([^'`\n]{1,200})'|"([^"`\n]{1,200})")""")
 
 
 def _find_quotes(container: Container) -> Iterator[Violation]:
