@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jobgen.api.errors import OperationError, UsageError
-from jobgen.api.lint_files import REPOSITORY_FOLDERS, LintRequest, LintRun
+from jobgen.api.lint_files import REPOSITORY_FOLDERS, Lint, LintRequest
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.finding import Finding, FindingIdentity
 from jobgen.pipeline.finish import Finishing
@@ -36,7 +36,7 @@ def relative_paths(request: LintRequest, root: Path) -> tuple[str, ...]:
 
 
 def apply_baseline(
-    request: LintRequest, file: str, linted: LintRun, context: Finishing, *, prune: bool, all_findings: bool = True
+    request: LintRequest, file: str, linted: Lint, context: Finishing, *, prune: bool, all_findings: bool = True
 ) -> Counter[FindingIdentity]:
     """Let a baseline hide what it lists, and return the entries that are removed from it.
 

@@ -10,7 +10,7 @@ from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
 
 from jobgen.api.errors import JobgenError, UsageError
-from jobgen.api.lint_files import LintRequest, LintRun
+from jobgen.api.lint_files import Lint, LintRequest
 from jobgen.api.lint_run import find_findings
 from jobgen.engine.inputs import edited
 from jobgen.model.finding import Finding, Severity, TextEdit
@@ -103,7 +103,7 @@ class _Drafts:
         self.contents[os.path.realpath(self.base / path)] = self.originals[path]
         del self.fixed[path]
 
-    def path_of(self, linted: LintRun, file: str) -> str:
+    def path_of(self, linted: Lint, file: str) -> str:
         """Return the path of a finding's file from the base; the one that a link refers to."""
         return Path(os.path.relpath(os.path.realpath(linted.root / file), self.base)).as_posix()
 
@@ -145,13 +145,13 @@ def _count_unsafe(request: LintRequest, drafts: _Drafts) -> int:
     return sum(trial.fixed.values())
 
 
-def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> LintRun:
+def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> Lint:
     """Fix all files as far as their levels allow, and return the lint of the result."""
     linted = find_findings(request)
     before = _count_errors(linted, drafts)
     known = {(finding.location.file, finding.fault) for finding in linted.findings}
     while True:
-        after: LintRun | None = linted
+        after: Lint | None = linted
         for _ in range(MAX_ROUNDS):
             if after is None or not _fix_once(after, drafts, levels):
                 break
@@ -174,13 +174,13 @@ def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> LintRun:
         linted = find_findings(request)
 
 
-def _list_errors(linted: LintRun | None) -> list[Finding]:
+def _list_errors(linted: Lint | None) -> list[Finding]:
     """Return the errors of a lint: one in several environments is one."""
     errors = [finding for finding in linted.findings if finding.severity is Severity.ERROR] if linted else []
     return list({(error.location, error.fault): error for error in errors}.values())
 
 
-def _find_causes(paths: set[str], linted: LintRun | None, drafts: _Drafts) -> set[str]:
+def _find_causes(paths: set[str], linted: Lint | None, drafts: _Drafts) -> set[str]:
     """Return the fixed files that may have led to new errors in some files: these, those that they refer to, or all."""
     related: set[str] = set()
     for finding in linted.findings if linted else ():
@@ -190,7 +190,7 @@ def _find_causes(paths: set[str], linted: LintRun | None, drafts: _Drafts) -> se
     return paths & drafts.fixed.keys() or related & drafts.fixed.keys() or overlays or set(drafts.fixed)
 
 
-def _count_errors(linted: LintRun, drafts: _Drafts) -> Counter[tuple[str, str]]:
+def _count_errors(linted: Lint, drafts: _Drafts) -> Counter[tuple[str, str]]:
     """Count the errors of each file; in overlays, which affect many jobs, also by rule."""
     errors = _list_errors(linted)
     paths = [drafts.path_of(linted, finding.location.file) for finding in errors]
@@ -199,7 +199,7 @@ def _count_errors(linted: LintRun, drafts: _Drafts) -> Counter[tuple[str, str]]:
     )
 
 
-def _fix_once(linted: LintRun, drafts: _Drafts, levels: _Levels) -> bool:
+def _fix_once(linted: Lint, drafts: _Drafts, levels: _Levels) -> bool:
     """Apply the fixes of one lint; return whether to lint again. A file that fails does not stop the others."""
     wanted: dict[str, list[tuple[TextEdit, ...]]] = {}
     for fix in (finding.fix for finding in linted.findings if finding.fix):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names, check_severity
 from jobgen.api.lint_answers import ask_findings
-from jobgen.api.lint_files import LintRequest, LintRun, open_judge
+from jobgen.api.lint_files import Lint, LintRequest, open_judge
 from jobgen.engine.inputs import record
 from jobgen.engine.store import Store
 from jobgen.model.finding import Finding, Severity
@@ -266,7 +266,7 @@ def lint_twice(
     return now, new, tuple(compared.gone)
 
 
-def _begin_with_baseline(request: LintRequest, linted: LintRun, some: LintRun, baseline: str) -> Finishing:
+def _begin_with_baseline(request: LintRequest, linted: Lint, some: Lint, baseline: str) -> Finishing:
     context = _begin_report(request, linted)
     if baseline:
         from jobgen.api.baseline import apply_baseline
@@ -275,7 +275,7 @@ def _begin_with_baseline(request: LintRequest, linted: LintRun, some: LintRun, b
     return context
 
 
-def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintRun:
+def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> Lint:
     """Lint, or return the last result if nothing that it read has changed."""
     check_request(request)
     request = request._replace(is_compared=is_compared)
@@ -297,11 +297,11 @@ _SUPPRESSED = ("comment", "exception", "baseline")
 """Who can suppress a finding; other findings that are hidden are about a fault that is reported."""
 
 
-def _begin_report(request: LintRequest, linted: LintRun) -> Finishing:
+def _begin_report(request: LintRequest, linted: Lint) -> Finishing:
     return Finishing(linted.mandatory, narrowing=request.narrowing.override(linted.narrowing))
 
 
-def _to_result(request: LintRequest, linted: LintRun, context: Finishing) -> LintResult:
+def _to_result(request: LintRequest, linted: Lint, context: Finishing) -> LintResult:
     """Return what is shown of a lint."""
     kept = finish(linted.findings, context, OF_REPORT)
     hidden = (*linted.hidden, *context.hidden)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobgen.api.lint_files import LintContents, LintFiles, LintNotes, LintRequest, LintRun, resolve_files
+from jobgen.api.lint_files import Lint, LintContents, LintNotes, LintRequest, Sources, find_sources
 from jobgen.engine.inputs import add_reads, real_path, record
 from jobgen.engine.store import Query, Row, Store
 from jobgen.model.data import Location
@@ -43,7 +43,7 @@ def _can_answer(request: LintRequest) -> bool:
     return request.stdin is None and not request.other_tools
 
 
-def _encode(linted: LintRun) -> str | None:
+def _encode(linted: Lint) -> str | None:
     try:
         plain: dict[str, Any] = linted._asdict() | {
             "findings": list(map(encode_finding, linted.findings)),
@@ -66,7 +66,7 @@ def _encode(linted: LintRun) -> str | None:
     return without_secret(dump_plain(plain))
 
 
-def _decode(text: str) -> LintRun:
+def _decode(text: str) -> Lint:
     plain: dict[str, Any] = json.loads(text)
     complete, *coverage = plain["coverage"]
     contents = plain["contents"]
@@ -84,7 +84,7 @@ def _decode(text: str) -> LintRun:
         "narrowing": _decode_narrowing(*plain["narrowing"]),
         "lines": {file: dict(lines) for file, lines in plain["lines"].items()},
     }
-    return LintRun(**plain | found)
+    return Lint(**plain | found)
 
 
 def _decode_narrowing(select: Sequence[str], ignore: Sequence[str], severity: str) -> Narrowing:
@@ -96,21 +96,21 @@ def _decode_comment(plain: Sequence[Any]) -> Suppression:
     return Suppression(Location(*location), tuple(rules), *others)
 
 
-LINT: Query[LintRun] = Query("lint", _encode, _decode)
+LINT: Query[Lint] = Query("lint", _encode, _decode)
 
 
-def ask_findings(request: LintRequest, store: Store) -> LintRun:
+def ask_findings(request: LintRequest, store: Store) -> Lint:
     """Return the lint of a request: that of the store if it holds."""
     known = _find_answer(request, store) if _can_answer(request) else None
     if known is not None:
         # The answer of a report reads what the lint did.
         add_reads(known.reads)
-        found: LintRun = known.value
+        found: Lint = known.value
         return found
     from jobgen.api.lint_run import find_findings
 
     with record() as recording:
-        files = resolve_files(request)
+        files = find_sources(request)
         check_files(request, files)
         linted = find_findings(request, store, files)
     if not recording.is_consistent:
@@ -139,7 +139,7 @@ def _find_answer(request: LintRequest, store: Store) -> Row | None:
     return known
 
 
-def check_files(request: LintRequest, files: LintFiles) -> None:
+def check_files(request: LintRequest, files: Sources) -> None:
     """Raise a UsageError if a folder contains other jobs repositories."""
     if any(entry.path.endswith(SETTINGS) for entry in files.standalone or ()):
         from jobgen.api.recognized_files import refuse_repositories

@@ -96,7 +96,7 @@ class LintRequest(NamedTuple):
         return self.judged if self.judged is not None and self.judged.root == root else own_layers(root)
 
 
-class LintFiles(NamedTuple):
+class Sources(NamedTuple):
     """The files of a lint."""
 
     layers: Layers | None
@@ -149,7 +149,7 @@ class LintNotes(NamedTuple):
     """How much of the declared trees was compared with the sources."""
 
 
-class LintRun(NamedTuple):
+class Lint(NamedTuple):
     """The outcome of a lint."""
 
     findings: list[Finding]
@@ -183,7 +183,7 @@ class LintRun(NamedTuple):
     the same in another lint. None if such a lint may show something else than a whole one."""
 
 
-def resolve_files(request: LintRequest) -> LintFiles:
+def find_sources(request: LintRequest) -> Sources:
     """Find the files to lint."""
     root = find_lint_root(request)
     layers = request.find_layers(root) if root is not None else None
@@ -208,7 +208,7 @@ def resolve_files(request: LintRequest) -> LintFiles:
         standalone = [_go_up(request.folder, root) or "."]
     charts = _find_charts(request, root, repository, patterns)
     if not standalone and not charts and request.stdin is None and root is not None:
-        return LintFiles(layers, whole, jobs, None, +skipped, patterns)
+        return Sources(layers, whole, jobs, None, +skipped, patterns)
     prefix = path_below(request.folder.resolve(), root) if root is not None else None
 
     def name_from_root(path: str) -> str:
@@ -225,7 +225,7 @@ def resolve_files(request: LintRequest) -> LintFiles:
     if root is not None and prefix is not None:
         entries = [entry for entry in entries if not _is_layer(root, name_from_root(entry.path))]
     folders = tuple(entry.path for entry in found if entry.skipped == HELM_CHART)
-    return LintFiles(layers, whole, jobs, entries, +skipped, patterns, folders, others, bool(charts))
+    return Sources(layers, whole, jobs, entries, +skipped, patterns, folders, others, bool(charts))
 
 
 def _go_up(folder: Folder, root: Folder) -> str:

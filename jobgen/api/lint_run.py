@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen.api.lint_files import (
     STDIN,
+    Lint,
     LintContents,
-    LintFiles,
     LintNotes,
     LintRequest,
-    LintRun,
-    resolve_files,
+    Sources,
+    find_sources,
     select_findings,
 )
 from jobgen.api.project import list_captures, select_environments
@@ -37,6 +37,7 @@ from jobgen.model.builtin_rules import CHANGE_RULES, UNJUDGED_CHART_RULES, canon
 from jobgen.model.data import Location, untraced, value_of
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Problem, Severity, pluralize, sort_findings
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.sentence import Sentence
 from jobgen.pipeline.finish import OF_LINT, Finishing, finish
 from jobgen.pipeline.lint_checks import LintChecks, LintTask
@@ -82,98 +83,125 @@ _RENDER_RULES = frozenset(("file-name-too-long", "shared-file-name"))
 def find_findings(
     request: LintRequest,
     store: Store | None = None,
-    files: LintFiles | None = None,
+    sources: Sources | None = None,
     cancel: Callable[[int, int], None] | None = None,
-) -> LintRun:
+) -> Lint:
     """Check a whole repository, or the manifests at some paths, or raise a UsageError or a ToolError.
 
-    The arguments are those of `lint_files`.
+    The arguments are those of `lint_sources`.
     """
-    linted, _ = lint_files(request, store, files, cancel)
+    linted, _ = lint_sources(request, store, sources, cancel)
     return linted
 
 
-def lint_files(
+def lint_sources(
     request: LintRequest,
     store: Store | None = None,
-    files: LintFiles | None = None,
+    sources: Sources | None = None,
     cancel: Callable[[int, int], None] | None = None,
-) -> tuple[LintRun, Sequence[RunResult]]:
+) -> tuple[Lint, Sequence[RunResult]]:
     """Return a lint, and the results of the runs over the repository and over files by themselves.
 
-    `files` if they have been resolved already. `cancel` is called with the number of processed and of all objects, and
+    `sources` if they have been found already. `cancel` is called with the number of processed and of all objects, and
     may end the lint with an exception.
     """
-    files = files or resolve_files(request)
-    survey = recognize_files(request, files) if files.standalone is not None else None
-    results = [run(each) for each in _request_runs(request, files, survey, store, cancel)]
-    results, opinions = _ask_other_tools(results, request.other_tools)
-    objects = sum(len(result.objects) for result in results)
-    if request.second_opinion and survey is not None:
-        results[-1], more = _check_builds(results[-1], survey, is_compared=request.is_compared)
-        opinions += more
-    results = [_check_behind_errors(result, request.today) for result in results]
-    if survey is not None:
-        last, is_strict, in_repository = results[-1], request.strict_files, files.root is not None
-        settled = settle_findings(
-            last.findings, survey, last.request.project, is_strict=is_strict, is_jobs_repository=in_repository
-        )
-        results[-1] = last._replace(findings=settled)
+    sources = sources or find_sources(request)
+    survey = recognize_files(request, sources) if sources.standalone is not None else None
+    runs = [run(each) for each in _request_runs(request, sources, survey, store, cancel)]
+    runs, opinions = _ask_other_tools(request, survey, runs)
+    runs = [_settle(request, sources, survey, each) for each in runs]
+    return _finish(request, sources, survey, runs, store)._replace(opinions=opinions), runs
+
+
+def _settle(request: LintRequest, sources: Sources, survey: Survey | None, result: RunResult) -> RunResult:
+    """Return a result with what is behind errors of layers, and of loose files what is certain about them."""
+    if survey is None or not result.request.files.are_loose:
+        return _check_behind_errors(result, request.today)
+    is_strict, in_repository, project = request.strict_files, sources.root is not None, result.request.project
+    settled = settle_findings(result.findings, survey, project, is_strict=is_strict, is_jobs_repository=in_repository)
+    return result._replace(findings=settled)
+
+
+class _Comments(NamedTuple):
+    """The comments that suppress findings, of each run, and what is wrong with them."""
+
+    by_run: list[list[Suppression]]
+    wrong: list[list[Finding]]
+
+    @property
+    def all(self) -> list[Suppression]:
+        """Those of all runs."""
+        return [comment for own in self.by_run for comment in own]
+
+
+def _finish(
+    request: LintRequest, sources: Sources, survey: Survey | None, results: Sequence[RunResult], store: Store | None
+) -> Lint:
+    """Return what runs found, as the settings and comments want it."""
     read = [_read_comments(result) for result in results]
-    by_run, wrong = [list(own) for own, _ in read], [faults for _, faults in read]
-    comments = [comment for own in by_run for comment in own]
+    comments = _Comments([list(own) for own, _ in read], [faults for _, faults in read])
     first, last = results[0], results[-1]
-    project, today = first.request.project, request.today or (git.read_day(request.directory) if comments else "")
+    project = first.request.project
     coverages = [_find_coverage(result, request) for result in results]
     defects = frozenset(list_defect_names(project.layers))
     rules = rule_names().union(defects, *(result.layers.policies for result in results))
+    today = request.today or (git.read_day(request.directory) if comments.all else "")
+    context = _begin_finishing(request, sources, results, comments, today)
+    context.coverages, context.rules = list(zip(comments.by_run, coverages, strict=True)), sorted(rules)
+    by_result = zip(results, comments.wrong, strict=True)
+    found = [finding for result, faults in by_result for finding in (*result.findings, *faults)]
+    findings = finish(found, context, OF_LINT)
+    taken = name_taken(survey, last.skipped) if survey else {}
+    unknown = defects - _list_defects(results)
+    unknown |= project.severities.off | (frozenset() if request.second_opinion else _SECOND_OPINION_RULES)
+    return Lint(
+        _add_others(findings, sources, request, project, taken, store),
+        context.hidden,
+        sum(result.file_count for result in results) - sum(sources.is_excluded(entry.path) for entry in sources.jobs),
+        sum(len(result.objects) for result in results),
+        list(dict.fromkeys(name for result in results for name in result.layers.environments if name)),
+        rules - unknown,
+        sources.root if isinstance(sources.root, Path) else request.directory,
+        comments.all,
+        project.mandatory,
+        today,
+        join_coverage(coverages),
+        skipped=count_unjudged(taken) + Counter(sources.skipped) - count_charts(sources, survey),
+        taken=taken,
+        rendered=all(result.rendered for result in results),
+        contents=_list_contents(results),
+        notes=LintNotes(list_customized(project), list_captures(project), _describe_trees(sources, request)),
+        narrowing=project.narrowing,
+        lines={file: lines for result in results for file, lines in result.lines.items() if file != STDIN},
+        beside=_digest_beside(first, found, comments.all, coverages[0]) if request.same.pairs else {},
+    )
+
+
+def _begin_finishing(
+    request: LintRequest, sources: Sources, results: Sequence[RunResult], comments: _Comments, today: str
+) -> Finishing:
+    """Return what the stages after the checks know besides the findings."""
+    first, project = results[0], results[0].request.project
     # Where each chart must be judged, no comment says that one need not be.
     mandatory = project.mandatory | UNJUDGED_CHART_RULES if request.strict_files else project.mandatory
     context = Finishing(
         mandatory,
         project.severities,
         lambda finding: project.teams.find_name(finding.location.file),
-        comments=comments,
+        comments=comments.all,
         today=today,
-        read_text=partial(_read_text, files, request),
+        read_text=partial(_read_text, sources, request),
     )
     context.hidden = list(dict.fromkeys(each for result in results for each in result.hidden))
-    context.coverages, context.rules = list(zip(by_run, coverages, strict=True)), sorted(rules)
     if any(each.location.file == SETTINGS for each in project.findings):
         located = first.layers.tracer.traced_project().findings
         context.setting_errors = [each for each in located if each.location.file == SETTINGS]
     context.is_selected = lambda found: [
-        each for each in select_findings(found, request, first.find_files) if not files.is_excluded(each.location.file)
+        each
+        for each in select_findings(found, request, first.find_files)
+        if not sources.is_excluded(each.location.file)
     ]
-    found = [finding for result, faults in zip(results, wrong, strict=True) for finding in (*result.findings, *faults)]
-    findings = finish(found, context, OF_LINT)
-    taken = name_taken(survey, last.skipped) if survey else {}
-    linted = LintRun(
-        _add_others(findings, files, request, project, taken, store),
-        context.hidden,
-        sum(result.file_count for result in results) - sum(files.is_excluded(entry.path) for entry in files.jobs),
-        objects,
-        list(dict.fromkeys(name for result in results for name in result.layers.environments if name)),
-        rules
-        - (defects - _list_defects(results))
-        - project.severities.off
-        - (frozenset() if request.second_opinion else _SECOND_OPINION_RULES),
-        files.root if isinstance(files.root, Path) else request.directory,
-        comments,
-        project.mandatory,
-        today,
-        join_coverage(coverages),
-        skipped=count_unjudged(taken) + Counter(files.skipped) - count_charts(files, survey),
-        taken=taken,
-        rendered=all(result.rendered for result in results),
-        contents=_list_contents(results),
-        opinions=opinions,
-        notes=LintNotes(list_customized(project), list_captures(project), _describe_trees(files, request)),
-        narrowing=project.narrowing,
-        lines={file: lines for result in results for file, lines in result.lines.items() if file != STDIN},
-        beside=_digest_beside(first, found, comments, coverages[0]) if request.same.pairs else {},
-    )
-    return linted, results
+    return context
 
 
 def _list_defects(results: Sequence[RunResult]) -> frozenset[str]:
@@ -255,13 +283,20 @@ def _check_behind_errors(result: RunResult, today: str) -> RunResult:
     )
 
 
-def _ask_other_tools(results: list[RunResult], tools: Sequence[str]) -> tuple[list[RunResult], list[Opinion]]:
+def _ask_other_tools(
+    request: LintRequest, survey: Survey | None, results: list[RunResult]
+) -> tuple[list[RunResult], list[Opinion]]:
     """Add what other tools find in the objects, and return how much these tools checked."""
-    if not tools:
-        return results, []
-    found, opinions = zip(*(find_part("lint.other_tools")(result, tools) for result in results), strict=True)
-    results = [result._replace(findings=[*result.findings, *more]) for result, more in zip(results, found, strict=True)]
-    return results, [reduce(add, several) for several in zip(*opinions, strict=True)]
+    opinions: list[Opinion] = []
+    if tools := request.other_tools:
+        found, counts = zip(*(find_part("lint.other_tools")(result, tools) for result in results), strict=True)
+        pairs = zip(results, found, strict=True)
+        results = [result._replace(findings=[*result.findings, *more]) for result, more in pairs]
+        opinions = [reduce(add, several) for several in zip(*counts, strict=True)]
+    if request.second_opinion and survey is not None:
+        built, more = _check_builds(results[-1], survey, is_compared=request.is_compared)
+        return [*results[:-1], built], [*opinions, *more]
+    return results, opinions
 
 
 def _check_builds(result: RunResult, survey: Survey, *, is_compared: bool) -> tuple[RunResult, list[Opinion]]:
@@ -272,7 +307,7 @@ def _check_builds(result: RunResult, survey: Survey, *, is_compared: bool) -> tu
     return result._replace(findings=[*result.findings, *severe]), opinions
 
 
-def _read_text(files: LintFiles, request: LintRequest, file: str) -> str:
+def _read_text(files: Sources, request: LintRequest, file: str) -> str:
     """Return the text of a file that has a finding; empty if it cannot be read."""
     if file == STDIN:
         return (request.stdin or b"").decode("utf-8", "replace")
@@ -282,7 +317,7 @@ def _read_text(files: LintFiles, request: LintRequest, file: str) -> str:
 
 def _add_others(
     findings: Sequence[Finding],
-    files: LintFiles,
+    files: Sources,
     request: LintRequest,
     project: ProjectConfig,
     taken: Mapping[str, tuple[str, str]],
@@ -334,7 +369,7 @@ def finish_file(
 
 def _request_runs(
     request: LintRequest,
-    files: LintFiles,
+    files: Sources,
     survey: Survey | None,
     store: Store | None,
     cancel: Callable[[int, int], None] | None,
@@ -359,7 +394,7 @@ def _request_runs(
         yield ask(project, selected, LooseFiles(survey.entries), store=store if request.keeps_results else None)
 
 
-def _find_unused_patterns(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
+def _find_unused_patterns(files: Sources, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
     """Report patterns of `exclude` that match no file of the repository, if all of it is linted."""
     if files.layers is None or request.paths or request.committed or not files.patterns:
         return
@@ -373,7 +408,7 @@ def _find_unused_patterns(files: LintFiles, request: LintRequest, project: Proje
                 yield finding
 
 
-def _list_declared(files: LintFiles) -> list[str]:
+def _list_declared(files: Sources) -> list[str]:
     """Return the folders of the trees that the settings declare."""
     if files.layers is None or not layout.may_declare_tree(files.layers):
         return []
@@ -394,7 +429,7 @@ def _names_jobs(named: Sequence[str]) -> bool:
     return any(path in (".", "jobs", SETTINGS) or path.partition("/")[0] in LAYER_FOLDERS for path in named)
 
 
-def _describe_trees(files: LintFiles, request: LintRequest) -> list[str]:
+def _describe_trees(files: Sources, request: LintRequest) -> list[str]:
     """Say how much of the declared trees was compared with the sources."""
     declared = _list_declared(files)
     if not declared or files.root is None or not request.compares_trees:
@@ -410,7 +445,7 @@ def _describe_trees(files: LintFiles, request: LintRequest) -> list[str]:
 
 
 def _check_declared_trees(
-    files: LintFiles, request: LintRequest, project: ProjectConfig, declared: Sequence[str], store: Store | None
+    files: Sources, request: LintRequest, project: ProjectConfig, declared: Sequence[str], store: Store | None
 ) -> Iterator[Finding]:
     """Report what of the declared trees is not what the sources render."""
     root = files.root
@@ -430,7 +465,7 @@ def _check_declared_trees(
 
 
 def _check_rendered_tree(
-    files: LintFiles, request: LintRequest, project: ProjectConfig, declared: Sequence[str]
+    files: Sources, request: LintRequest, project: ProjectConfig, declared: Sequence[str]
 ) -> Iterator[Finding]:
     """Report files of a tree that is not declared and not as jobgen wrote it: those below the given paths, or all."""
     root = files.root

@@ -13,8 +13,8 @@ from jobgen import recognize
 from jobgen.api.errors import UsageError
 from jobgen.api.lint_files import (
     STDIN,
-    LintFiles,
     LintRequest,
+    Sources,
     is_repository_file,
     path_below,
     read_setting,
@@ -52,7 +52,7 @@ from jobgen.spec.overlay import Cluster
 _TREATMENTS = {sort.name: sort.treatment for sort in SORTS}
 
 
-def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
+def recognize_files(request: LintRequest, files: Sources) -> Survey:
     """Decide what the files are that are judged by themselves."""
     corrections = read_corrections(files.layers) if files.layers is not None else ()
     entries = [entry for entry in files.standalone or () if entry.path != STDIN]
@@ -98,7 +98,7 @@ def _find_values_file(folder: Folder, path: str) -> str:
     return found.replace(os.sep, "/")
 
 
-def _find_cluster(request: LintRequest, files: LintFiles) -> Cluster:
+def _find_cluster(request: LintRequest, files: Sources) -> Cluster:
     """Return the cluster that charts are rendered for: that of the named environment, or of the settings."""
     if files.layers is None:
         return Cluster()
@@ -223,7 +223,7 @@ def count_unjudged(taken: Mapping[str, tuple[str, str]]) -> Counter[str]:
     return Counter(sort for sort, _ in taken.values() if describe_treatment(sort) == "not judged")
 
 
-def count_charts(files: LintFiles, survey: Survey | None) -> Counter[str]:
+def count_charts(files: Sources, survey: Survey | None) -> Counter[str]:
     """Return how many skipped folders are those of charts, which are counted by their metadata."""
     folders = tuple(f"{folder}/" if folder else "" for folder in survey.charts) if survey else ()
     return Counter({HELM_CHART: sum(path.startswith(folders) for path in files.charts)} if folders else {})
@@ -261,7 +261,7 @@ def check_paths(request: LintRequest) -> None:
             raise UsageError(f"`{path}` is in another jobs repository, `{shown}`; lint it with `{command}`")
 
 
-def refuse_repositories(request: LintRequest, files: LintFiles) -> None:
+def refuse_repositories(request: LintRequest, files: Sources) -> None:
     """Raise a UsageError if a folder contains other jobs repositories."""
     entries = files.standalone or ()
     folders: list[str] = []

@@ -19,7 +19,7 @@ from itertools import zip_longest
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.layer_blocks import LayerBlocks
-from jobgen.api.lint_files import LintRequest, LintRun, resolve_files
+from jobgen.api.lint_files import Lint, LintRequest, find_sources
 from jobgen.api.project import select_environments
 from jobgen.check.rules import all_rules
 from jobgen.engine.store import Store
@@ -103,7 +103,7 @@ def find_alike(now: LintRequest, then: LintRequest, store: Store) -> Alike:
 
 def _prepare(request: LintRequest, store: Store) -> _Side | None:
     """Load the layers of a revision; None if they have errors, or say something about single findings."""
-    files = resolve_files(request)
+    files = find_sources(request)
     if files.layers is None or not files.whole or files.standalone is not None:
         return None
     project = load_project(store, files.layers, request.today)
@@ -249,7 +249,7 @@ def _is_known(side: _Side, path: str, env: str, store: Store) -> bool:
 def digest_beside(
     result: RunResult, findings: Sequence[Finding], comments: Iterable[Suppression], cross_file: Collection[str]
 ) -> dict[str, str] | None:
-    """Return the digests of what a lint found in files that it did not check whole, by file; see `LintRun.beside`."""
+    """Return the digests of what a lint found in files that it did not check whole, by file; see `Lint.beside`."""
     same, entries = result.request.same, result.request.files.entries
     excesses = (noted.finding for part in result.files.parts for noted in part.excesses)
     if not all((finding.location.file, finding.env) in same.pairs for finding in excesses):
@@ -304,7 +304,7 @@ class _LayerLines:
 _NOWHERE = Location("")
 
 
-def find_unlike(now: LintRun, before: LintRun, same: SameFiles) -> frozenset[str] | None:
+def find_unlike(now: Lint, before: Lint, same: SameFiles) -> frozenset[str] | None:
     """Return the files that must be checked in all environments; None if all of them must be."""
     if now.beside is None or before.beside is None:
         return None

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_answers import ask_findings, knows_findings
 from jobgen.api.lint_files import (
+    Lint,
     LintContents,
-    LintFiles,
     LintRequest,
-    LintRun,
+    Sources,
+    find_sources,
     is_repository_file,
-    resolve_files,
     select_findings,
     split_paths,
 )
@@ -199,7 +199,7 @@ _MAX_SEARCHED = 20_000
 class Compared(NamedTuple):
     """A lint compared with that of a revision."""
 
-    new: LintRun
+    new: Lint
     """The lint with only the findings that were not there at the revision, and those about the change."""
     gone: list[Finding]
     """The findings of the revision that are not there any more."""
@@ -218,7 +218,7 @@ class _Base(NamedTuple):
 
 
 def findings_since(
-    request: LintRequest, revision: str, now: LintRun, store: Store, shown: Sequence[Finding] | None = None
+    request: LintRequest, revision: str, now: Lint, store: Store, shown: Sequence[Finding] | None = None
 ) -> Compared:
     """Compare a lint with that of a revision, or raise a UsageError if there is none.
 
@@ -233,7 +233,7 @@ _ATTEMPTS = 3
 """How often files are added to those that are checked before all of them are."""
 
 
-def lint_since(request: LintRequest, revision: str, store: Store, lint: Callable[[LintRequest], LintRun]) -> Compared:
+def lint_since(request: LintRequest, revision: str, store: Store, lint: Callable[[LintRequest], Lint]) -> Compared:
     """Lint, and compare with a revision, or raise a UsageError if there is none.
 
     Files of which both lints find the same are not checked, where that is certain.
@@ -277,7 +277,7 @@ def _open_base(request: LintRequest, revision: str) -> Iterator[_Base]:
 def _compare(
     request: LintRequest,
     base: _Base,
-    now: LintRun,
+    now: Lint,
     store: Store,
     shown: Sequence[Finding] | None = None,
     alike: frozenset[str] = frozenset(),
@@ -299,13 +299,13 @@ def _compare(
     return Compared(_add_findings(now._replace(findings=new), changes, today), gone, request.same)
 
 
-def add_governance(request: LintRequest, now: LintRun, store: Store) -> LintRun:
+def add_governance(request: LintRequest, now: Lint, store: Store) -> Lint:
     """Return a lint that another revision judges, with what the folder changes about the rules."""
     judge = request.judged.judge if request.judged else None
     return _add_findings(now, _check_governance(request, judge, now, store), "") if judge else now
 
 
-def _add_findings(linted: LintRun, added: Sequence[Finding], today: str) -> LintRun:
+def _add_findings(linted: Lint, added: Sequence[Finding], today: str) -> Lint:
     # A comment cannot hide what a change does to the rules.
     mandatory = linted.mandatory | {"weaker-governance", "governance-change", "backdated-commit"}
     context = Finishing(mandatory, comments=linted.comments, today=linted.today or today)
@@ -333,11 +333,11 @@ def _list_old_paths(request: LintRequest, old: CommitPath) -> list[str]:
 def _lint_and_check(
     request: LintRequest,
     then: LintRequest,
-    now: LintRun,
+    now: Lint,
     store: Store,
     check: Callable[[ChangedFiles | None], list[Finding]],
     alike: frozenset[str],
-) -> tuple[LintRun | None, list[Finding]]:
+) -> tuple[Lint | None, list[Finding]]:
     """Lint the old side, and find the problems of the change, in another process if both take long."""
     own = find_root(request.directory.resolve())
 
@@ -352,7 +352,7 @@ def _lint_and_check(
     if request.envs and not then.envs:
         return None, check_own(None)
     try:
-        files = resolve_files(then)
+        files = find_sources(then)
     except JobgenError:
         return None, check_own(None)
     likely = _predict_changed(now.contents, files)
@@ -365,7 +365,7 @@ def _lint_and_check(
         return before, wait() if likely is not None and changed == likely else check_own(changed)
 
 
-def _check_releases(request: LintRequest, old: CommitPath, now: LintRun, days: tuple[str, str]) -> list[Finding]:
+def _check_releases(request: LintRequest, old: CommitPath, now: Lint, days: tuple[str, str]) -> list[Finding]:
     """Find what a change does to the releases of charts, if all of a repository is linted."""
     is_whole = not request.paths or "." in request.paths
     if not is_whole or all(sort != RENDERED_CHART.name for sort, _ in now.taken.values()):
@@ -381,7 +381,7 @@ def _check_releases(request: LintRequest, old: CommitPath, now: LintRun, days: t
     return check_snapshots(*sides) if sides else []
 
 
-def _check_governance(request: LintRequest, old: Folder, now: LintRun, store: Store) -> list[Finding]:
+def _check_governance(request: LintRequest, old: Folder, now: Lint, store: Store) -> list[Finding]:
     """Return what a change does to the rules that it is judged by, and the errors of files that do not judge it."""
     root = find_root(request.directory.resolve())
     if root is None:
@@ -427,7 +427,7 @@ def set_day(request: LintRequest, revision: str) -> LintRequest:
     return request._replace(today=then) if is_later else request
 
 
-def _predict_changed(now: LintContents | None, before: LintFiles) -> ChangedFiles | None:
+def _predict_changed(now: LintContents | None, before: Sources) -> ChangedFiles | None:
     """Return the files that may be rendered differently, if the old side can be rendered and has the same layers."""
     if now is None or before.layers is None or before.standalone is not None:
         return None

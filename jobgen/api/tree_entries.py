@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from pathlib import Path
 
-from jobgen.api.lint_files import LintRequest, read_patterns, resolve_files
+from jobgen.api.lint_files import LintRequest, find_sources, read_patterns
 from jobgen.compare.snapshot import Snapshot, find_layers_around, join_charts, snapshot_entries
 from jobgen.repo.chart_search import find_charts
 from jobgen.repo.commit import CommitPath, Folder
@@ -24,7 +24,7 @@ def list_tree_entries(home: Path, folder: Folder, judged: Layers | None) -> list
     committed = folder if isinstance(folder, CommitPath) else None
     directory = home if committed else Path(str(folder))
     request = LintRequest(directory, (".",), committed=committed, is_compared=True, judged=judged)
-    files = resolve_files(request)
+    files = find_sources(request)
     if files.standalone is None:
         return None
     has_charts = any(posixpath.basename(entry.path) == CHART_METADATA for entry in files.standalone)

@@ -12,7 +12,7 @@ from typing import Any
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint import LintResult, check_request, lint_request
 from jobgen.api.lint_answers import check_files
-from jobgen.api.lint_files import LintRequest, open_judge, resolve_files
+from jobgen.api.lint_files import LintRequest, find_sources, open_judge
 from jobgen.cli.pages import link_rules
 from jobgen.cli.result import ExitCode, Result, error_result, has_color, read_stdin, terminal_width, to_result
 from jobgen.model.finding import Severity
@@ -174,7 +174,7 @@ def _fix(request: LintRequest, edits: Edits) -> Result:
     from jobgen.api.fix import CHANGED, compute_fixes, describe_changes, format_diff, write_fixes
 
     check_request(request)
-    check_files(request, resolve_files(request))
+    check_files(request, find_sources(request))
     plain = request._replace(second_opinion=False, strict_files=False)
     fixes = compute_fixes(plain, unsafe=edits.fix == "unsafe")
     skipped: dict[str, str] = {}

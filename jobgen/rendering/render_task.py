@@ -30,22 +30,17 @@ from jobgen.repo.files import FileEntry
 from jobgen.repo.lock import digest_data
 
 
-def keep_object(obj: Any) -> Any:
-    """Keep an object as it is rendered."""
-    return obj
-
-
 class RenderTask(NamedTuple):
     """Renders objects, and checks nothing. It is its own stage."""
 
-    keep: Callable[[Any], Any] = keep_object
-    """Returns what is kept of an object."""
+    write: Callable[[Any], str] | None = None
+    """Returns the text that is kept of an object; without it, the object itself is kept."""
     deployable: bool = False
     """True if an object that no operator accepts, because a container has no image, is an error."""
     digested: bool = False
     """True if each object needs the digest of its job."""
     query: Query[FileResult] = RENDERED
-    """The question that the results of files answer; it says what `keep` returns."""
+    """The question that the results of files answer; it says what `write` returns."""
 
     @property
     def facts(self) -> Query[FileResult]:
@@ -108,7 +103,8 @@ class RenderTask(NamedTuple):
         self, _: RunRequest, __: str, ___: Tracer, rendered: Sequence[tuple[Job, FileResult, Rendered]]
     ) -> list[Any]:
         """Return what is kept of each object."""
-        return [self.keep(each.object) for _, _, each in rendered]
+        objects = [each.object for _, _, each in rendered]
+        return objects if self.write is None else list(map(self.write, objects))
 
     def find_across(self, _: FileResults, *, is_complete: bool) -> Iterable[Finding]:  # noqa: ARG002 -- as of a stage
         """Return nothing."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from jobgen.api.errors import JobgenError
-from jobgen.api.lint_files import LintRequest, resolve_files
-from jobgen.api.lint_run import finish_file, lint_files
+from jobgen.api.lint_files import LintRequest, find_sources
+from jobgen.api.lint_run import finish_file, lint_sources
 from jobgen.engine.inputs import edited
 from jobgen.engine.store import Store
 from jobgen.features.editor.index import Decisions, DecisionsAnswer, IndexBuilder, IndexChange, QueueDecider
@@ -103,9 +103,9 @@ class WorkspaceLinter:
         `check` is called again and again; what it raises ends the lint.
         """
         with edited(drafts):
-            files = resolve_files(self._request)
+            files = find_sources(self._request)
             try:
-                linted, runs = lint_files(self._request, self._store, files, check)
+                linted, runs = lint_sources(self._request, self._store, files, check)
             except JobgenError as error:
                 found = getattr(error, "findings", ())
                 return Snapshot(findings=group_findings(found, {}), error=str(error))
@@ -139,7 +139,7 @@ class WorkspaceLinter:
 
     def has_changed_files(self) -> bool:
         """Return True if a file has been changed, added or removed since the last call, as far as its stat says."""
-        files = resolve_files(self._request)
+        files = find_sources(self._request)
         entries = (*files.jobs, *(files.standalone or ()))
         known = blake2b(digest_layers(files.layers or own_layers(self._request.directory)).encode())
         for entry in entries:

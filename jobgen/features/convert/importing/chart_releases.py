@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobgen.api.lint_files import LintRequest, resolve_files
+from jobgen.api.lint_files import LintRequest, find_sources
 from jobgen.api.recognized_files import recognize_files
 from jobgen.engine.inputs import list_folder
 from jobgen.features.convert.importing.collect import SkippedManifest
@@ -116,7 +116,7 @@ def _find_builds(
 ) -> Iterator[tuple[Release, Build]]:
     """Yield the builds of a chart; what says that it is not rendered is left out."""
     folder = posixpath.normpath(path)
-    survey = recognize_files(request, resolve_files(request))
+    survey = recognize_files(request, find_sources(request))
     for entry in survey.entries:
         release = entry.build.release if entry.build else None
         if entry.build and release and release.chart == ("" if folder == "." else folder):
