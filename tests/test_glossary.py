@@ -60,3 +60,11 @@ def test_types_that_several_carry_are_in_the_glossary():
 def test_the_glossary_is_short():
     assert len({word for _, word, _ in ROWS}) == len(ROWS) <= MOST
     assert max(len(meaning) for _, _, meaning in ROWS) <= 110
+
+
+def test_how_a_lint_runs_is_the_code():
+    section = TEXT.partition("## How a lint runs")[2].partition("\n## ")[0]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    code = "".join((ROOT / "jobgen" / name).read_text("utf-8") for name in ("api/lint_run.py", "rendering/run.py"))
+    assert len(blocks) == 2
+    assert [block for block in blocks if block not in code] == []
