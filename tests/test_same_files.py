@@ -239,14 +239,18 @@ REPOSITORIES = {
 }
 
 
+FIELDS = """captures directory environments files findings left_out merged objects opinions pruned root rules skipped
+    suppressed taken trees weaker""".split()
+
+
 def compare(folder: Path, judge: str, paths: tuple[str, ...] = ()) -> tuple[object, object]:
     """Return what is said of a change: by a lint of some files, and by two whole lints."""
 
-    def tell(lint: Callable[[LintRequest], object]) -> object:
+    def tell(lint: Callable[[LintRequest], LintResult]) -> object:
         try:
             with open_judge(LintRequest(folder, paths), judge) as request:
                 found = lint(request)
-                fields = found._replace(lines={}, rules=sorted(found.rules), taken=dict(found.taken))
+                fields = {name: getattr(found, name) for name in FIELDS}
                 return [found.to_text(each, show_suppressed=True) for each in FORMATS], fields
         except JobgenError as error:
             return type(error), str(error)

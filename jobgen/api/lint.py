@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names, check_severity
@@ -36,44 +35,93 @@ if TYPE_CHECKING:
 _UNCHECKED = frozenset(("broken-schema", "internal-error", "invalid-policy", "policy-not-evaluated", "too-many-steps"))
 
 
+_SUPPRESSED = ("comment", "exception", "baseline")
+"""Who can suppress a finding; other findings that are hidden are about a fault that is reported."""
+
+
 class LintResult(NamedTuple):
     """What a lint found and how much it checked."""
 
+    lint: Lint
+    """All that was found, before what is hidden was left out."""
     findings: tuple[Finding, ...]
     """Sorted by location."""
-    suppressed: tuple[Suppressed, ...]
-    """Findings that a comment, an exception of the settings, or the baseline suppresses."""
-    files: int
-    """The number of files that were read."""
-    objects: int
-    """The number of checked objects, in all environments."""
-    environments: tuple[str, ...]
-    rules: tuple[str, ...]
-    """The names of all rules and policies that were applied."""
-    root: Path
-    """The folder that the files of findings are relative to."""
+    hidden: tuple[Suppressed, ...]
+    """Findings that are not reported, and why."""
     directory: Path
     """The folder that was linted."""
-    skipped: Mapping[str, int]
-    """How many files and folders were not judged, by reason."""
-    taken: Mapping[str, tuple[str, str]]
-    """What each file was taken for that is in no jobs repository, and why, by path."""
-    merged: tuple[Finding, ...] = ()
-    """Findings about a fault that one of `findings` reports already."""
     pruned: int = 0
     """The number of entries that were removed from the baseline."""
-    opinions: tuple[Opinion, ...] = ()
-    """How much other tools checked, for `second_opinion`."""
-    weaker: tuple[str, ...] = ()
-    """What the settings check less than jobgen does without them."""
-    captures: tuple[str, ...] = ()
-    """Of which day the captured state of each environment is."""
-    trees: tuple[str, ...] = ()
-    """How much of the declared trees was compared with the sources."""
-    left_out: tuple[Finding, ...] = ()
-    """Findings that `select`, `ignore` and `severity` leave out."""
-    lines: Mapping[str, Mapping[int, str]] = MappingProxyType({})
-    """Lines that findings point at, without secrets, by file and number; others are read when they are shown."""
+
+    @property
+    def suppressed(self) -> tuple[Suppressed, ...]:
+        """Findings that a comment, an exception of the settings, or the baseline suppresses."""
+        return tuple(each for by in _SUPPRESSED for each in self.hidden if each.by == by)
+
+    @property
+    def merged(self) -> tuple[Finding, ...]:
+        """Findings about a fault that one of `findings` reports already."""
+        return tuple(each.finding for each in self.hidden if each.by in ("rule", "group"))
+
+    @property
+    def left_out(self) -> tuple[Finding, ...]:
+        """Findings that `select`, `ignore` and `severity` leave out."""
+        return tuple(each.finding for each in self.hidden if each.by == "narrowing")
+
+    @property
+    def files(self) -> int:
+        """The number of files that were read."""
+        return self.lint.files
+
+    @property
+    def objects(self) -> int:
+        """The number of checked objects, in all environments."""
+        return self.lint.objects
+
+    @property
+    def environments(self) -> tuple[str, ...]:
+        """The names of the environments."""
+        return tuple(self.lint.environments)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of all rules and policies that were applied."""
+        return tuple(sorted(self.lint.rules))
+
+    @property
+    def root(self) -> Path:
+        """The folder that the files of findings are relative to."""
+        return self.lint.root
+
+    @property
+    def skipped(self) -> Mapping[str, int]:
+        """How many files and folders were not judged, by reason."""
+        return self.lint.skipped
+
+    @property
+    def taken(self) -> Mapping[str, tuple[str, str]]:
+        """What each file was taken for that is in no jobs repository, and why, by path."""
+        return self.lint.taken
+
+    @property
+    def opinions(self) -> tuple[Opinion, ...]:
+        """How much other tools checked, for `second_opinion`."""
+        return tuple(self.lint.opinions)
+
+    @property
+    def weaker(self) -> tuple[str, ...]:
+        """What the settings check less than jobgen does without them."""
+        return tuple(self.lint.notes.weaker)
+
+    @property
+    def captures(self) -> tuple[str, ...]:
+        """Of which day the captured state of each environment is."""
+        return tuple(self.lint.notes.captures)
+
+    @property
+    def trees(self) -> tuple[str, ...]:
+        """How much of the declared trees was compared with the sources."""
+        return tuple(self.lint.notes.trees)
 
     @property
     def failed(self) -> bool:
@@ -102,7 +150,7 @@ class LintResult(NamedTuple):
             return redact_file(found) if found else ()
 
         def find_line(file: str, number: int) -> str | None:
-            known = self.lines.get(file)
+            known = self.lint.lines.get(file)
             if known is not None and number in known:
                 return known[number]
             # The lint kept no line of a layer, or of a file that another file builds from.
@@ -293,10 +341,6 @@ def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> Lint:
     )
 
 
-_SUPPRESSED = ("comment", "exception", "baseline")
-"""Who can suppress a finding; other findings that are hidden are about a fault that is reported."""
-
-
 def _begin_report(request: LintRequest, linted: Lint) -> Finishing:
     return Finishing(linted.mandatory, narrowing=request.narrowing.override(linted.narrowing))
 
@@ -304,26 +348,7 @@ def _begin_report(request: LintRequest, linted: Lint) -> Finishing:
 def _to_result(request: LintRequest, linted: Lint, context: Finishing) -> LintResult:
     """Return what is shown of a lint."""
     kept = finish(linted.findings, context, OF_REPORT)
-    hidden = (*linted.hidden, *context.hidden)
-    return LintResult(
-        tuple(kept),
-        tuple(each for by in _SUPPRESSED for each in hidden if each.by == by),
-        linted.files,
-        linted.objects,
-        tuple(linted.environments),
-        tuple(sorted(linted.rules)),
-        linted.root,
-        request.directory,
-        linted.skipped,
-        linted.taken,
-        tuple(each.finding for each in hidden if each.by in ("rule", "group")),
-        opinions=tuple(linted.opinions),
-        weaker=tuple(linted.notes.weaker),
-        captures=tuple(linted.notes.captures),
-        trees=tuple(linted.notes.trees),
-        lines=linted.lines,
-        left_out=tuple(each.finding for each in hidden if each.by == "narrowing"),
-    )
+    return LintResult(linted, tuple(kept), (*linted.hidden, *context.hidden), request.directory)
 
 
 def check_request(request: LintRequest) -> None:
