@@ -21,7 +21,7 @@ from teams import write_teams
 
 from jobgen import cache, diff
 from jobgen.api.errors import JobgenError
-from jobgen.api.lint import lint, lint_request, lint_twice
+from jobgen.api.lint import LintResult, lint, lint_request, lint_twice
 from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import LintRequest, open_judge
 from jobgen.api.since import Compared, lint_since, set_day

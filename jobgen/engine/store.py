@@ -111,25 +111,24 @@ class Store:
         shelf.added.append(row)
         return row
 
-    def ask(self, query: Query[Value], key: str, compute: Callable[[], Value]) -> Value:
-        """Return an answer that holds, or compute it, record what it reads, and keep it."""
-        known = self.find(query, key)
+    def ask(self, query: Query[Value], key: str, compute: Callable[[], Value], *, content: str = "") -> Value:
+        """Return an answer that holds, or compute it, record what it reads, and keep it.
+
+        `content` is a digest of everything that it reads, if that is known before.
+        """
+        known = self.find(query, key, (lambda read: read[2] == content) if content else holds)
         if known is not None:
             found: Value = known.value
             return found
+        if content:
+            value = compute()
+            self.add(query, key, (("content", "", content),), value)
+            return value
         with record() as recording:
             value = compute()
         if recording.is_whole and recording.is_consistent:
             self.add(query, key, recording.list_reads(), value)
         return value
-
-    def remember(self, query: Query[Value], key: str, digest: str, compute: Callable[[], Value]) -> Value:
-        """Return the answer for a content, of which the digest stands for everything that is read."""
-        known = self.find(query, key, lambda read: read[2] == digest)
-        if known is None:
-            known = self.add(query, key, (("content", "", digest),), compute())
-        found: Value = known.value
-        return found
 
     def drop_unused(self) -> None:
         """Forget the answers of questions that were not asked since the last call, so that a server does not grow."""

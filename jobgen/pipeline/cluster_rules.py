@@ -154,19 +154,19 @@ class ClusterAnswers:
         self.digest = results.request.project.digest
         self._store = results.request.store if self.digest else None
 
-    def remember(self, query: Query[Value], name: str, *parts: object, compute: Callable[[], Value]) -> Value:
+    def ask(self, query: Query[Value], name: str, *parts: object, compute: Callable[[], Value]) -> Value:
         """Return what is computed, of which the parts say everything that it depends on."""
         if self._store is None:
             return compute()
         digest = digest_bytes(repr(parts).encode("utf-8", "surrogatepass"))
-        return self._store.remember(query, self._make_key(name), digest, compute)
+        return self._store.ask(query, self._make_key(name), compute, content=digest)
 
     def trace(self, entry: FileEntry, places: frozenset[Any], trace: Callable[[], Iterator[Any]]) -> Objects:
         """Return objects of a file with locations."""
         if self._store is None:
             return tuple(trace())
         version = self._find_version(entry), self.digest, sorted(map(repr, places))
-        return self.remember(_TRACED, entry.path, *version, compute=lambda: tuple(trace()))
+        return self.ask(_TRACED, entry.path, *version, compute=lambda: tuple(trace()))
 
     def find(self, entry: FileEntry, state: KnownState) -> Checked | None:
         """Return what was found in a file; None if it is not known, or may be something else now."""
@@ -374,7 +374,7 @@ class _ClusterCheck:
             return [*shared, *exported], [*findings, *find_duplicates(exported, folder)]
 
         version = self._known.digest, digest_files(list(layout.read_state(layers, folder)) if folder else [])
-        exported, found = self._known.remember(_EXPORTED, "", *version, compute=read)
+        exported, found = self._known.ask(_EXPORTED, "", *version, compute=read)
         self.findings += found
         missing: Finding | None = None
         if folder and layout.find_state(layers, folder) is None:
@@ -400,7 +400,7 @@ class _ClusterCheck:
             elif other.state:
                 read = partial(_read_untraced, project.layers, other.state)
                 version = digest_files(list(layout.read_state(project.layers, other.state)))
-                objects, faults = self._known.remember(_EXPORTED, other.state, version, compute=read)
+                objects, faults = self._known.ask(_EXPORTED, other.state, version, compute=read)
                 findings += faults
                 found[name] = other, objects
         self.findings += (each for each in findings if each not in self.findings)
@@ -436,7 +436,7 @@ class _ClusterCheck:
             return KnownState(sources, state._replace(parts=built, unread=unread))
 
         identity = [*map(id, (exported, *own, *(each for _, each in others.values()))), names, rules, unread]
-        return self._known.remember(_STATE, repr(tuple(by_file)), *identity, compute=build)
+        return self._known.ask(_STATE, repr(tuple(by_file)), *identity, compute=build)
 
     def _check_exported(self, state: ClusterState) -> Iterator[Finding]:
         """Check the exported objects that describe parts of the state, such as queues."""

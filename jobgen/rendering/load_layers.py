@@ -40,7 +40,7 @@ def load_project(store: Store | None, layers: Layers, today: str = "", mended: s
     def load() -> ProjectConfig:
         return config.load(layers, today=today, mended=mended)._replace(digest=digest)
 
-    project = store.remember(_PROJECT, _name_reader(layers), digest, load)
+    project = store.ask(_PROJECT, _name_reader(layers), load, content=digest)
     if project.layers == layers and project.today == today:
         return project
     date = (today or read_date(layers.root)) if project.date else ""
@@ -56,7 +56,7 @@ def make_tracer(store: Store | None, project: ProjectConfig) -> Tracer:
     """Return a tracer. Those of revisions with the same layers read these once."""
     if store is None or not project.digest:
         return Tracer(project)
-    same = store.remember(_TRACER, _name_reader(project.layers), project.digest, lambda: Tracer(project))
+    same = store.ask(_TRACER, _name_reader(project.layers), lambda: Tracer(project), content=project.digest)
     return same if same.project is project else Tracer(project, same)
 
 
@@ -68,7 +68,7 @@ def load_layers(request: RunRequest) -> LoadedLayers:
     else:
         where = str(project.root), _name_reader(project.layers)
         key = repr((where, project.today, project.date, project.as_written, request.environments, request.task))
-        loaded = store.remember(_LAYERS, key, project.digest, lambda: _load(request))
+        loaded = store.ask(_LAYERS, key, lambda: _load(request), content=project.digest)
     RUN.reset()
     loaded.stage.forget_shared()
     return loaded

@@ -150,15 +150,13 @@ class ResultInputs:
         """Return the jobs of a file with only what selectors match on."""
         outlines = self._outlines.get(name)
         if outlines is None:
-            known = self._store.find(_OUTLINES, name, self.holds)
-            if known is not None:
-                outlines = known.value
-            else:
-                outlines = tuple(map(_outline_job, read_jobs([self._entries[name]], self._project.kinds, [])))
-                reads = [(*each, self.digest(*each)) for each in ((_FILE, name), (_COMMON, ""))]
-                self._store.add(_OUTLINES, name, reads, outlines)
+            content = f"{self.digest(_FILE, name)} {self.digest(_COMMON)}"
+            outlines = self._store.ask(_OUTLINES, name, lambda: self._read_outlines(name), content=content)
             self._outlines[name] = outlines
         return outlines
+
+    def _read_outlines(self, name: str) -> tuple[Job, ...]:
+        return tuple(map(_outline_job, read_jobs([self._entries[name]], self._project.kinds, [])))
 
     def find_contents(self) -> dict[str, str]:
         """Return the digests of all files, by path, and of the layers, under an empty path."""

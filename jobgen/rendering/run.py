@@ -222,7 +222,7 @@ def _find_across(files: FileResults) -> list[Finding]:
     rules = (sorted(same.rules), same.teams and sorted(same.teams)) if same.pairs else None
     project, are_loose = request.project, request.files.are_loose
     read = (versions, layers.environments, project.digest, files.inputs.digest_shared(), are_loose, rules)
-    return request.store.remember(query, request.make_scope(layers.stage), digest_value(read), find)
+    return request.store.ask(query, request.make_scope(layers.stage), find, content=digest_value(read))
 
 
 def _finish(files: FileResults, first: _First, shared: Sequence[Finding]) -> RunResult:
