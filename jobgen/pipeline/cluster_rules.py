@@ -263,13 +263,13 @@ def find_cluster_problems(
                     yield found
 
 
-def _read_policy_namespaces(layers: Layers) -> Iterator[Mapping[str, Plain]]:
+def _read_policy_namespaces(layers: Layers) -> Iterator[Mapping[str, Any]]:
     """Read the namespaces in policies/ that have labels of Pod Security."""
     for file in layout.read_own_policies(layers):
         if may_mention(file.content, b"pod-security.kubernetes.io/"):
             documents = config.read_documents(file, [], traced=True).documents
             objects = (obj for each in documents for obj in split_list(each.data) if isinstance(obj, dict))
-            yield from (obj for obj in objects if obj.get("kind") == "Namespace")
+            yield from (obj for obj in objects if text_of(obj.get("kind")) == "Namespace")
 
 
 def _read_untraced(layers: Layers, folder: str) -> tuple[list[Mapping[str, Plain]], Sequence[Finding]]:
