@@ -363,6 +363,10 @@ CHANGES: Mapping[str, tuple[Callable[[EditedFolder], None], set[tuple[str, str]]
         ),
         pair(JOBS, "dev"),
     ),
+    "a patch of a team with an anchor": (
+        lambda edited: replace(edited, PROD, "merge: {labels: {a: b}}", "merge: {labels: {a: &tag b}}"),
+        pair(JOBS, "dev"),
+    ),
     "an environment of a team": (
         lambda edited: edited.write("overlays/prod/overlay.yaml", f"{OF_VISION}  namespace: ml\n"),
         pair(JOBS, "dev"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from jobgen.model.data import Node, TracedKey
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.result_inputs import digest_value
@@ -18,6 +19,7 @@ from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.spec.overlay import Environment, list_ancestors
 
+_ANCHOR = lazy_pattern(r"(?:^|[\s\[{,-])&[^\s&]")
 NOT_SELECTED = "not selected"
 """What a file reads of an environment that selects none of its jobs."""
 
@@ -132,7 +134,7 @@ class LayerBlocks:
         lines = self._texts.get(at.file, [])
         before = lines[at.line - 1][: at.column - 1] if at.line <= len(lines) else ""
         # What an anchor names may be a part of other entries.
-        if before.strip() != "-" or any(" &" in line for line in lines):
+        if before.strip() != "-" or any(map(_ANCHOR.search, lines)):
             return None
         start = stop = at.line - 1
         while start and _is_comment(lines[start - 1]):
