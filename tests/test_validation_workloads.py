@@ -16,6 +16,7 @@ from jobgen.check.validation import find_kind, find_metadata_format
 from jobgen.check.validation.jobs import find_schedule_error, is_time_zone
 from jobgen.check.validation.pods import is_workload
 from jobgen.k8s.kinds import NEWEST_RELEASE
+from jobgen.model.data import untraced
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
@@ -276,7 +277,7 @@ def test_one_fault_is_one_problem(text, rules):
     else:
         text = text.replace("metadata: {", "metadata: {name: a, ")
     obj = read(f"apiVersion: v1\nkind: Pod\n{text}\n".encode(), "a.yaml", traced=True).documents[0].data
-    problems = Checker(PROJECT.layers, PROJECT.kinds, Cluster())(obj)
+    problems = Checker(PROJECT.layers, PROJECT.kinds, Cluster())(untraced(obj))
 
     assert len(problems) == rules, problems
 
@@ -290,7 +291,7 @@ metadata: {{name: a}}
 spec: {{pytorchReplicaSpecs: {{Master: {{template: {{spec: {{containers: [{container}]}}}}}}}}}}
 """
     obj = read(text.encode(), "a.yaml", traced=True).documents[0].data
-    problems = Checker(PROJECT.layers, PROJECT.kinds, Cluster())(obj)
+    problems = Checker(PROJECT.layers, PROJECT.kinds, Cluster())(untraced(obj))
 
     assert [problem.rule for problem in problems] == ["wrong-type"]
 
