@@ -6,8 +6,8 @@ from jobgen.features.editor.completion.names import OVERLAY, find_keyed_kind, fi
 from jobgen.features.editor.cursor import Cursor, Part
 from jobgen.features.editor.index import NO_DECISIONS, Decisions
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
-from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.model.data import Location
+from jobgen.k8s.nodes import as_mapping
+from jobgen.model.data import Location, text_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -34,12 +34,12 @@ class Context(NamedTuple):
     @property
     def kind(self) -> str:
         """The kind of the document; empty without one."""
-        return as_text(as_mapping(self.cursor.tree).get("kind"))
+        return text_of(as_mapping(self.cursor.tree).get("kind"))
 
     @property
     def name(self) -> str:
         """The name of the document's object; empty without one."""
-        return as_text(as_mapping(as_mapping(self.cursor.tree).get("metadata")).get("name"))
+        return text_of(as_mapping(as_mapping(self.cursor.tree).get("metadata")).get("name"))
 
     def find_rule_name(self) -> str:
         """Return the rule or policy that is named, in a suppression or in the settings; empty without one."""

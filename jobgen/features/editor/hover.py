@@ -49,8 +49,8 @@ from jobgen.features.editor.values import (
     value_code,
 )
 from jobgen.k8s.kueue import QUEUE_LABEL
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import API_VERSION, Location, TracedScalar, value_of
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.model.data import API_VERSION, Location, TracedScalar, text_of, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_path
@@ -152,11 +152,11 @@ def list_deprecated(text: str, file: str, known: Known) -> Iterator[Deprecation]
     documents = [each.data for each in read_text(text, file).documents if isinstance(each.data, dict)]
     for fields in (as_mapping(each) for data in documents for each in split_list(data)):
         version, kind = fields.get("apiVersion"), fields.get("kind")
-        if as_text(version) == API_VERSION:
+        if text_of(version) == API_VERSION:
             node = as_mapping(fields.get("spec")).get("framework")
-            reason = describe_framework(as_text(node), known.kinds, known.clusters)
+            reason = describe_framework(text_of(node), known.kinds, known.clusters)
         else:
-            reason = describe_kind(as_text(version), as_text(kind), known.kinds, known.clusters)
+            reason = describe_kind(text_of(version), text_of(kind), known.kinds, known.clusters)
             # The version is at fault if another one of the kind is served, which the reason then names.
             node = version if "use `" in reason else kind
         if reason and isinstance(node, TracedScalar):

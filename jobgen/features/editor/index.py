@@ -19,8 +19,8 @@ from jobgen.features.kueue.queues.report import (
 )
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.kueue_integrations import INTEGRATIONS
-from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.model.data import Location, value_of
+from jobgen.k8s.nodes import as_mapping
+from jobgen.model.data import Location, text_of, value_of
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.config import ProjectConfig
@@ -302,7 +302,7 @@ def _index_job(
             used = tuple(dict.fromkeys(patch.name for patch in patches))
             environments.append(RenderedJob(runner.name, objects, used))
     document, data = job.document, job.document.data
-    kind, framework = str(value_of(data.get("kind"))), as_text(as_mapping(data.get("spec")).get("framework"))
+    kind, framework = str(value_of(data.get("kind"))), text_of(as_mapping(data.get("spec")).get("framework"))
     place = (location, job.position, job.item)
     return IndexedJob(document.name, kind, framework, document.sweep, *place, tuple(environments))
 

@@ -29,8 +29,8 @@ from jobgen.features.editor.completion.schemas import (
 from jobgen.features.editor.cursor import Cursor, get_path
 from jobgen.features.editor.index import LABEL
 from jobgen.k8s.kinds import list_releases
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import API_VERSION, value_of
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.model.data import API_VERSION, text_of, value_of
 from jobgen.model.features import find_parts
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
@@ -175,7 +175,7 @@ class Document(NamedTuple):
 def read_document(cursor: Cursor, file: str) -> Document:
     """Return the document that a position is in."""
     data = as_mapping(cursor.tree)
-    kind, api_version = as_text(data.get("kind")), as_text(data.get("apiVersion"))
+    kind, api_version = text_of(data.get("kind")), text_of(data.get("apiVersion"))
     # A kind or version that is being typed says nothing yet.
     found = find_format(file, "" if cursor.path == ("kind",) else kind)
     is_alone = not data or (len(data) == 1 and cursor.path == (next(iter(data)),) and not cursor.is_complete)
@@ -194,7 +194,7 @@ def find_forms(path: Sequence[Step], document: Document, known: Known) -> tuple[
         manifests = [
             node
             for kind in kinds
-            for node in find_object_schema(known.root, as_text(kind.api_version), kind.name, known.clusters)
+            for node in find_object_schema(known.root, text_of(kind.api_version), kind.name, known.clusters)
         ]
         return find_own_forms(document.format, known.frameworks, path, manifests)
     described = _find_kind(document, known)
@@ -210,12 +210,12 @@ def _find_kind(document: Document, known: Known) -> Kind | None:
 def _find_framework(document: Document) -> str:
     """Return the framework of a job; empty if it is not known, as in an overlay."""
     spec = as_mapping(document.data.get("spec"))
-    return as_text(spec.get("framework")) if document.format == "trainingjob" else ""
+    return text_of(spec.get("framework")) if document.format == "trainingjob" else ""
 
 
 def _list_other_blocks(document: Document, known: Known) -> set[str]:
     """Return the blocks of frameworks and platforms that no kind has which a job becomes; none if there is no such."""
-    framework, platform = _find_framework(document), as_text(as_mapping(document.data.get("spec")).get("platform"))
+    framework, platform = _find_framework(document), text_of(as_mapping(document.data.get("spec")).get("platform"))
     kinds = [kind for kind in known.list_job_kinds(framework) if platform in ("", kind.platform)]
     named = {name for kind in known.kinds for name in kind.frameworks}
     blocks = named | {kind.platform for kind in known.kinds}
@@ -240,7 +240,7 @@ def _list_role_names(path: Sequence[Step], shape: str, document: Document, known
         is_key = shape == "map" and tuple(below) == at
         is_value = shape == "list" and len(below) == len(at) + 2 and tuple(below[: len(at)]) == at
         if layout.shape == shape and (is_key or (is_value and below[-1] == layout.key)):
-            yield from (as_text(role.spelling) for role in kind.roles.values() if as_text(role.spelling) != "*")
+            yield from (text_of(role.spelling) for role in kind.roles.values() if text_of(role.spelling) != "*")
 
 
 def list_keys(
@@ -370,9 +370,9 @@ def _list_named_values(path: Sequence[Step], document: Document, known: Known) -
     holder = get_path(document.data, path[:-1])
     kind = find_named_kind(path, holder)
     last = next((step for step in reversed(path) if isinstance(step, str)), "")
-    own = as_text(value_of(as_mapping(holder).get(last)))
+    own = text_of(value_of(as_mapping(holder).get(last)))
     for name in known.find_names(kind, document.typed):
-        if name != own or own != as_text(document.data.get(last)):
+        if name != own or own != text_of(document.data.get(last)):
             yield Item(name, ItemKind.NAME, write_scalar(name), kind.replace(LABEL, "label "))
 
 
@@ -397,7 +397,7 @@ def _list_own_values(path: Sequence[Step], document: Document, known: Known) -> 
             # The kinds that fit the fields before this one in the same rule: the groups, then the versions.
             fields_before = list(_RULE_FIELDS)[: list(_RULE_FIELDS).index(last)]
             rule = as_mapping(get_path(document.data, path[: path.index(last)]))
-            given = {name: [as_text(each) for each in as_list(rule.get(name))] for name in fields_before}
+            given = {name: [text_of(each) for each in as_list(rule.get(name))] for name in fields_before}
             found = {
                 _RULE_FIELDS[last](kind): kind.name if last == "resources" else ""
                 for kind in list_kinds(known.kinds, known.clusters)

@@ -19,7 +19,8 @@ from jobgen.features.editor.completion.schemas import (
     list_types,
     walk_path,
 )
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.model.data import text_of
 from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
@@ -89,7 +90,7 @@ def read_policy(document: Mapping[str, Any], known: Known) -> Policy:
     spec = as_mapping(document.get("spec"))
     rules = [as_mapping(rule) for rule in as_list(as_mapping(spec.get("matchConstraints")).get("resourceRules"))]
     resources = [
-        tuple(as_text(part) for part in parts)
+        tuple(text_of(part) for part in parts)
         for rule in rules
         for parts in product(*(as_list(rule.get(key)) for key in ("apiGroups", "apiVersions", "resources")))
     ]
@@ -102,9 +103,9 @@ def read_policy(document: Mapping[str, Any], known: Known) -> Policy:
         if name := kinds.get((api_version, resource)):
             found += find_object_schema(known.root, api_version, name, known.clusters)
     kind = as_mapping(spec.get("paramKind"))
-    named = as_text(kind.get("apiVersion")), as_text(kind.get("kind"))
+    named = text_of(kind.get("apiVersion")), text_of(kind.get("kind"))
     params = find_object_schema(known.root, *named, known.clusters) if kind else None
-    names = (as_text(as_mapping(each).get("name")) for each in as_list(spec.get("variables")))
+    names = (text_of(as_mapping(each).get("name")) for each in as_list(spec.get("variables")))
     return Policy(found, params, tuple(filter(None, names)))
 
 
