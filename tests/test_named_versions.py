@@ -26,9 +26,6 @@ spec:
 ANSWERS = {
     ("kubeflow.org/v1", "kubeflow.org"): "`kubeflow.org` is a group without a version; use `kubeflow.org/v1`",
     ("kubeflow.org/v1", "v1"): "Kubernetes has no kind `PyTorchJob` of `v1`; use `kubeflow.org/v1`",
-    ("kubeflow.org/v1", "training.kubeflow.org/v1"): (
-        "no API server has the group of `training.kubeflow.org/v1`; did you mean `kubeflow.org/v1`?"
-    ),
     ("metadata:", "Metadata:"): "the object has no `metadata`; write `metadata` in place of `Metadata`",
     ("env: []", "env: [{name: A, valueFrom: {configMapRef: {name: a, key: b}}}]"): (
         "`configMapRef` is not a field of `valueFrom`; did you mean `configMapKeyRef`?"

@@ -56,14 +56,13 @@ def find_misspelled(api_version: str, kind: str) -> tuple[str, str, str] | None:
 
 
 def _is_near(group: str, known: str) -> bool:
-    """Return True for a group with one slip, one whose last part is another or is missing, and one below it."""
+    """Return True for a group with one slip, and for one whose last part is another or is missing."""
     # Imported late: most kinds have a schema.
     from jobgen.model.meant import count_changes
 
     name, _, end = known.rpartition(".")
     is_of_another_end = "." in name and end in _ENDS and group in (name, *(f"{name}.{other}" for other in _ENDS))
-    # A domain belongs to one project, with all that is below it.
-    return is_of_another_end or group.endswith(f".{known}") or count_changes(group, known) <= 1
+    return is_of_another_end or count_changes(group, known) <= 1
 
 
 _ENDS = ("com", "dev", "io", "net", "org", "sh")
