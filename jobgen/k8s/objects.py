@@ -284,7 +284,7 @@ class Role:
         self.key = key
         self.replica_spec = replica_spec
         self.manifest = manifest
-        self.replica_type = str(key)
+        self.replica_type = text_of(key) or str(key)
         self.definition = find_definition(self.replica_type, replica_spec, manifest.object, manifest.kind)
         self.name = self.definition.name if self.definition else self.replica_type.lower()
         """The role's name in jobgen, which is the same for every kind."""
