@@ -42,7 +42,7 @@ def test_what_is_not_a_condition_is_an_error(condition):
     problems = list(settings_errors.find_version_problem({"required-version": condition}))
 
     assert [problem.rule for problem in problems] == ["invalid-value"]
-    assert f"`{condition}`" in problems[0].message
+    assert f"`{condition}`" in str(problems[0].sentence)
 
 
 @pytest.mark.parametrize("command", [["lint"], ["render"], ["lint", "jobs/bert.yaml"], ["explain", "bert"]])
