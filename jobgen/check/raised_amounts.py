@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import TracedScalar
+from jobgen.model.data import TracedScalar, untraced
 from jobgen.model.place import At, Place
 from jobgen.model.quantity import to_milli
 
@@ -48,5 +48,5 @@ def relate_factors(raised: Place, factors: Iterable[tuple[Place, str]]) -> Relat
 def _is_raised(node: Place) -> bool:
     if not isinstance(node, TracedScalar) or not node.layer.startswith(_PATCH):
         return False
-    before, after = to_milli(node.overridden), to_milli(node.value)
+    before, after = to_milli(untraced(node.overridden)), to_milli(node.value)
     return node.overridden is None or (before is not None and after is not None and after > before)
