@@ -6,8 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jobgen.model.cached_property import cached_property
-from jobgen.model.data import Location, Node, Plain, TracedKey, location_of, untraced
+from jobgen.model.data import Location, Node, Plain, TracedKey, TracedScalar, location_of, untraced
 from jobgen.model.place import At, Place, find_original
+
+
+def _has_locations(obj: Mapping[str, Node]) -> bool:
+    # A rendered object has fields that nobody wrote.
+    return any(type(key) is TracedKey or type(value) is TracedScalar for key, value in obj.items())
 
 
 class Origins:
@@ -15,7 +20,7 @@ class Origins:
 
     def __init__(self, read: Iterable[Mapping[str, Node]] = ()) -> None:
         self._pairs: list[tuple[Mapping[str, Any], Mapping[str, Node]]] = [
-            (untraced(dict(obj)) if type(next(iter(obj), None)) is TracedKey else obj, obj) for obj in read
+            (untraced(dict(obj)) if _has_locations(obj) else obj, obj) for obj in read
         ]
         self.objects: list[Mapping[str, Plain]] = [plain for plain, _ in self._pairs]
 
