@@ -22,7 +22,7 @@ from jobgen.features.kueue.requests import Transformation
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Plain
+from jobgen.model.data import Plain, untraced
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.model.place import At, Place, Places, find_at
@@ -305,9 +305,10 @@ def find_obstacle_place(
     obj: Mapping[str, Plain], obstacle: Obstacle, transformations: Sequence[Transformation]
 ) -> tuple[Place, tuple[tuple[At, str], ...]]:
     """Find where a job is to be changed first, and related places."""
-    # Kueue may not use the template as it is written; then there is no path.
-    templates = [each["template"] for each in list_pod_sets(obj) or () if each["name"] == obstacle.pod_set]
-    found_template = Places(obj).find(templates[0]) if templates else None
+    # Roles may share a template. Kueue may not use one as it is written; then there is no path.
+    copied = untraced(obj)
+    templates = [each["template"] for each in list_pod_sets(copied) or () if each["name"] == obstacle.pod_set]
+    found_template = Places(copied).find(templates[0]) if templates else None
     path = found_template.steps if found_template is not None else ()
     template = as_mapping(_follow(obj, path)) if path else {}
     # The queue label; the name of the job if it gets its queue by default.
