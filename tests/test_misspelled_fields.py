@@ -147,3 +147,13 @@ def test_a_command_in_one_text_is_no_template(command, tmp_path):
 
     assert found.rule == "wrong-type"
     assert found.message.endswith(COMMANDS[command])
+
+
+def test_a_misspelled_field_hides_nothing_of_another_file(tmp_path):
+    """Copies of a job for two clusters have one name, and each has its own faults."""
+    (tmp_path / "a.yaml").write_text(JOB.replace("volumeMounts:", "volumeMount:", 1))
+    (tmp_path / "b.yaml").write_text(f"{JOB}            - name: scratch\n              emptyDir: {{}}\n")
+
+    found = {(each.location.file, each.rule) for each in lint(tmp_path).findings}
+
+    assert {("a.yaml", "unknown-field"), ("b.yaml", "unmounted-volume")} <= found

@@ -81,6 +81,11 @@ def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str
     ]
 
 
+def _name_object(found: Finding) -> tuple[object, ...]:
+    """Return what the findings about one object share: files without environments may have two of one name."""
+    return found.object, found.env, "" if found.env else found.location.file
+
+
 def _leave_out_joined(findings: Sequence[Finding]) -> Sequence[Finding]:
     """Return the findings without those about a script whose lines YAML has joined."""
     joined = {
@@ -103,16 +108,14 @@ def _leave_out_unnamed(findings: Sequence[Finding], read_text: Callable[[str], s
     """
     causes = [each for each in findings if each.severity is Severity.ERROR and each.cause == "unnamed container"]
     unnamed = {
-        (each.object, each.env)
-        for each in causes
-        if each.object and f"{API_VERSION}\n" in read_text(each.location.file)
+        _name_object(each) for each in causes if each.object and f"{API_VERSION}\n" in read_text(each.location.file)
     }
     if not unnamed:
         return findings
     return [
         each
         for each in findings
-        if (each.object, each.env) not in unnamed
+        if _name_object(each) not in unnamed
         or (each.severity is Severity.ERROR and each.rule != "missing-main-container")
     ]
 
@@ -163,21 +166,21 @@ def _is_refused(found: Finding, refused: Collection[object]) -> bool:
 def _leave_out_unexpanded(findings: Sequence[Finding]) -> Sequence[Finding]:
     """Return the findings without the variables that nothing expands if the same word is refused, or no program."""
     rules = ("command-in-one-string", "launch-refused")
-    refused = {(each.object, each.env, each.location) for each in findings if each.rule in rules}
+    refused = {(*_name_object(each), each.location) for each in findings if each.rule in rules}
     if not refused:
         return findings
     return [
         each
         for each in findings
-        if each.rule != "unexpanded-variable" or (each.object, each.env, each.location) not in refused
+        if each.rule != "unexpanded-variable" or (*_name_object(each), each.location) not in refused
     ]
 
 
 def _leave_out_unmounted(findings: Sequence[Finding]) -> Sequence[Finding]:
     """Return the findings without volumes that nothing mounts only because their name is wrong in a mount."""
-    meant = {(each.object, each.env, each.meant) for each in findings if each.rule == "unknown-volume" and each.meant}
+    meant = {(*_name_object(each), each.meant) for each in findings if each.rule == "unknown-volume" and each.meant}
     lost = {
-        (each.object, each.env)
+        _name_object(each)
         for each in findings
         if each.rule == "unknown-field" and "volumeMounts" in (each.meant, *each.wrong_values[:1])
     }
@@ -185,14 +188,14 @@ def _leave_out_unmounted(findings: Sequence[Finding]) -> Sequence[Finding]:
         each
         for each in findings
         if each.rule != "unmounted-volume"
-        or ((each.object, each.env, *each.values[:1]) not in meant and (each.object, each.env) not in lost)
+        or ((*_name_object(each), *each.values[:1]) not in meant and _name_object(each) not in lost)
     ]
 
 
 def _leave_out_mounts(findings: Sequence[Finding]) -> Sequence[Finding]:
     """Return the findings without what is said of a path at which two volumes are mounted: one of them is wrong."""
     twice = {
-        (each.object, each.env, *each.values[:1])
+        (*_name_object(each), *each.values[:1])
         for each in findings
         if each.rule in _TWICE and each.severity is Severity.ERROR
     }
@@ -201,7 +204,7 @@ def _leave_out_mounts(findings: Sequence[Finding]) -> Sequence[Finding]:
     return [
         each
         for each in findings
-        if each.rule != "lost-checkpoints" or (each.object, each.env, *each.values[:1]) not in twice
+        if each.rule != "lost-checkpoints" or (*_name_object(each), *each.values[:1]) not in twice
     ]
 
 
@@ -211,13 +214,13 @@ def _leave_out_roles(findings: Sequence[Finding]) -> Sequence[Finding]:
     A layer that was meant to change a role has added another one, with nothing in it.
     """
     added = {
-        (each.object, each.env)
+        _name_object(each)
         for each in findings
         if each.rule == "unknown-role" and each.severity is Severity.ERROR and each.meant
     }
     if not added:
         return findings
-    return [each for each in findings if each.rule not in _OF_ADDED_ROLES or (each.object, each.env) not in added]
+    return [each for each in findings if each.rule not in _OF_ADDED_ROLES or _name_object(each) not in added]
 
 
 def _leave_out_asked(findings: Sequence[Finding]) -> Sequence[Finding]:
@@ -225,13 +228,11 @@ def _leave_out_asked(findings: Sequence[Finding]) -> Sequence[Finding]:
     lost: dict[object, set[str]] = {}
     for each in findings:
         if each.rule == "unknown-field" and each.severity is Severity.ERROR and each.object is not None and each.meant:
-            lost.setdefault((each.object, each.env), set()).add(each.meant)
+            lost.setdefault(_name_object(each), set()).add(each.meant)
     if not lost:
         return findings
     return [
-        each
-        for each in findings
-        if each.rule in ABOUT_TEXT or not _asks_for(each, lost.get((each.object, each.env), set()))
+        each for each in findings if each.rule in ABOUT_TEXT or not _asks_for(each, lost.get(_name_object(each), set()))
     ]
 
 
