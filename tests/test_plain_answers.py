@@ -98,7 +98,46 @@ def change(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
+SERVER = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: server, namespace: ml}
+spec:
+  selector: {matchLabels: {app: server}}
+  template:
+    metadata: {labels: {app: server}}
+    spec: {containers: [{name: main, image: "example.com/a:1.0.0"}]}
+"""
+SCALED = """---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: server, namespace: ml}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: server}
+  maxReplicas: 4
+  targetCPUUtilizationPercentage: 70
+"""
+
+
+def mounted(path: str) -> str:
+    mount = f'          volumeMounts: [{{name: data, mountPath: "{path}"}}]\n'
+    return container(mount) + "      volumes: [{name: data, emptyDir: {}}]\n"
+
+
 CASES = {
+    "strategy as text": (f"{SERVER}  strategy: Recreate\n", 9, "write `strategy: {type: Recreate}`"),
+    "profile as text": (
+        pod("      securityContext: {seccompProfile: RuntimeDefault}\n"),
+        13,
+        "write `seccompProfile: {type: RuntimeDefault}`",
+    ),
+    "target of autoscaling/v1": (
+        SERVER + SCALED,
+        16,
+        "write `metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}",
+    ),
+    "mode of docker": (mounted("/data:ro"), 12, "write `mountPath: /data` and `readOnly: true`"),
+    "label of docker": (mounted("/data:z"), 12, "write `mountPath: /data`"),
     "names of secrets": (pod("      imagePullSecrets: [regcred]\n"), 13, "write `- name: regcred`"),
     "name of a secret": (pod("      imagePullSecrets: regcred\n"), 13, "write `imagePullSecrets: [{name: regcred}]`"),
     "mapping of a secret": (pod("      imagePullSecrets: {name: regcred}\n"), 13, "[{name: regcred}]`"),
@@ -287,7 +326,10 @@ def test_a_mistake_is_one_finding_with_its_line_and_words(name, tmp_path):
     assert (found["line"], words in found["message"]) == (line, True), found
 
 
-@pytest.mark.parametrize("text", [POD, QUEUES, JOBS, SERVED, change(RAY, "2.40\n", '"2.40.0"\n')])
+@pytest.mark.parametrize(
+    "text",
+    [POD, SERVER, mounted("/data:1"), mounted("/data:root"), QUEUES, JOBS, SERVED, change(RAY, "2.40\n", '"2.40.0"\n')],
+)
 def test_the_texts_themselves_are_right(text, tmp_path):
     assert lint(tmp_path, text) == []
 

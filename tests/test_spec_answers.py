@@ -26,6 +26,17 @@ def on_prod(text: str) -> str:
 
 
 CASES = {
+    "field of a pod in its template": Case(
+        append("  podTemplate:\n    terminationGracePeriodSeconds: 120\n"),
+        11,
+        "is not a field of `podTemplate`; write it in `podTemplate.spec`",
+    ),
+    "field of a pod in a role": Case(
+        append("  roles:\n    master:\n      podTemplate: {hostNetwork: true}\n"), 12, "write it in `podTemplate.spec`"
+    ),
+    "field of a pod in the defaults": Case(
+        on_prod("  defaults:\n    podTemplate:\n      hostIPC: true\n"), 7, "in `podTemplate.spec`", file=PROD
+    ),
     "text behind a quote": Case(append('  env:\n    A: "b",c\n    D: e\n'), 11, 'write `A: "b,c"`', "extra"),
     "text behind a quote and a space": Case(append("  description: 'big' run\n"), 10, 'write `description: "big run"`'),
     "text behind a quoted item": Case(command('\n    - python\n    - "a"b\n'), 11, 'write `- "ab"`', "extra"),

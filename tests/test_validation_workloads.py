@@ -13,11 +13,12 @@ from validationcases import find_problems, list_cases
 
 from jobgen.check.checker import Checker
 from jobgen.check.validation import find_kind, find_metadata_format
-from jobgen.check.validation.jobs import find_schedule_error, is_time_zone
+from jobgen.check.validation.jobs import find_schedule_error
 from jobgen.check.validation.pods import is_workload
 from jobgen.k8s.kinds import NEWEST_RELEASE
 from jobgen.model.data import untraced
 from jobgen.model.finding import Severity
+from jobgen.model.time_zones import is_time_zone, list_meant_zones, suggest_time_zone
 from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -111,6 +112,25 @@ def test_refused_schedules(schedule):
 )
 def test_time_zones(name, is_valid):
     assert is_time_zone(name) is is_valid
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("PST", "`America/Los_Angeles`"),
+        ("jst", "`Asia/Tokyo`"),
+        ("CST", "`America/Chicago` or `Asia/Shanghai`"),
+        ("UTC+8", "`Etc/GMT-8`"),
+        ("GMT-05:00", "`Etc/GMT+5`"),
+        ("Los Angeles", "`America/Los_Angeles`"),
+        ("europe/berlin", "`Europe/Berlin`"),
+        ("UTC+20", "a name from the IANA database, such as `Europe/Berlin`"),
+        ("local", "a name from the IANA database, such as `Europe/Berlin`"),
+    ],
+)
+def test_a_word_for_a_time_zone_is_answered_with_its_name(text, meant):
+    assert suggest_time_zone(text) == f"; write {meant}"
+    assert all(map(is_time_zone, list_meant_zones(text)))
 
 
 @pytest.mark.parametrize(

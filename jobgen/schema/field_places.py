@@ -99,6 +99,11 @@ def _iterate(schema: Mapping[str, Any], path: str) -> Iterator[str]:
                 yield from _iterate(option, f"{here}.<name>.")
 
 
+def is_pod_field(key: str) -> bool:
+    """Return True if `spec` of a pod has a field of that name."""
+    return key in _pod_fields("PodSpec")
+
+
 @functools.cache
 def _pod_fields(type_name: str) -> frozenset[str]:
     fields = read_types("core_v1")["types"][type_name]["properties"]

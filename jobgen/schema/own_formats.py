@@ -173,6 +173,9 @@ class _Compiler:
         known: dict[str, Callable[[], Check]] = {
             key: partial(self.compile, value, file) for key, value in properties.items()
         }
+        if "podTemplate" in known:
+            template = known["podTemplate"]
+            known["podTemplate"] = lambda: join_checks([template(), _check_pod_template])
         fields = LazyFields(known, other)
 
         def report(key: str, name: str, value: Any) -> Problem | None:
@@ -218,6 +221,23 @@ _BESIDE_RESOURCES = frozenset(
     volumes""".split()
 )
 """Fields of a job and of a role that have entries, which stand below `resources` if they are indented too far."""
+
+
+def _check_pod_template(value: Node, name: str, _: Entry, problems: list[Problem]) -> None:
+    """Report the fields of a pod that stand in its template, beside `spec` rather than in it."""
+    if not isinstance(value, dict) or value.keys() <= _OF_TEMPLATE:
+        return
+    # Imported late: most templates have `spec` alone.
+    from jobgen.schema.field_places import is_pod_field
+
+    for key in filter(is_pod_field, value):
+        message = Sentence("`{}` is not a field of `{}`; write it in `{}.spec`", key, name, name)
+        fix_steps, safe = suggest_move(key, value, "spec", value)
+        place = At(value, key, is_key=True)
+        problems.append(Problem("unknown-field", message, place, fix_steps=fix_steps, safe=safe, cause="misplaced"))
+
+
+_OF_TEMPLATE = frozenset(("metadata", "spec", "$patch"))
 
 
 def _show_right_form(

@@ -254,6 +254,17 @@ def show_config(name: str, text: Node) -> str:
 _VARIABLE = lazy_pattern(r"([A-Za-z_]\w*) ?= ?(.*)")
 
 
+_UPDATES = ("OnDelete", "Recreate", "RollingUpdate")
+_PROFILES = ("RuntimeDefault", "Unconfined")
+_TYPES = {
+    "strategy": _UPDATES,
+    "updateStrategy": _UPDATES,
+    "appArmorProfile": _PROFILES,
+    "seccompProfile": _PROFILES,
+}
+"""The values of `type` in a mapping that needs no other field."""
+
+
 def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Plain]:
     """Yield what a value may mean: items by name, the only item or entry, the value of the example's only field."""
     only = value[0] if isinstance(value, list) and len(value) == 1 else value
@@ -268,6 +279,7 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
         yield {"command": value.split()} if name == "exec" and not _SHELL_SYNTAX.search(value) else None
         yield {"image": value} if _IMAGE.fullmatch(value) else None
         yield _guess_source(name, value) if name in _SOURCES else None
+        yield {"type": value} if value in _TYPES.get(name, ()) else None
         yield {"name": value} if name.endswith("Ref") else None
         # Each variable has the value of the key of the same name.
         yield {value: value} if name == "env" and _CAPITALS.fullmatch(value) else None

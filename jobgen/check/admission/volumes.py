@@ -118,20 +118,36 @@ def validate_volume_mounts(key: str, value: Plain, owner: Fields, pod: Validatio
                 if path in paths:
                     message = Sentence("two mounts of the container have the path `{}`; change one of them", path)
                     pod.report("duplicate-mount-path", message, At(mount, "mountPath"))
-                elif path[0] not in "/\\$" and path[1:2] != ":":
-                    _report_relative(path, At(mount, "mountPath"), pod)
+                elif path[0] not in "/\\$" or ":" in path:
+                    _check_mount_path(path, mount, pod)
                 paths.add(path)
             if len(mount) > 2:
                 _validate_mount_options(mount, owner, pod)
 
 
-def _report_relative(path: str, place: At, pod: Validation) -> None:
-    """Warn about a path of a mount that the kubelet takes for one below the root."""
-    message = Sentence(
-        "`mountPath` is `{}`, and the kubelet mounts the volume at `/{}`, not in the working directory", path, path
-    )
-    problem = Problem(_PATH_RULE, Sentence("{}; write the whole path", message), place, category=pod.subject.category)
-    pod.problems.append(problem._replace(severity=Severity.WARNING))
+_DOCKER_MODE = lazy_pattern(r"(/[^:]*):((?:r[ow]|[zZ]|cached|delegated|consistent)(?:,[A-Za-z]+)*)")
+"""A path with what `docker run -v` has behind it: whether the folder is read-only, and its label of SELinux."""
+
+
+def _check_mount_path(path: str, mount: Fields, pod: Validation) -> None:
+    """Warn about a path that the kubelet takes for one below the root, or for a folder with docker's mode in its name.
+
+    `C:` begins a path of Windows.
+    """
+    message: Sentence | None = None
+    if mode := _DOCKER_MODE.fullmatch(path):
+        is_read_only = "ro" in mode[2].split(",") and mount.get("readOnly") is not True
+        advice = f"write `mountPath: {mode[1]}`" + " and `readOnly: true`" * is_read_only
+        start = Sentence("`mountPath` is `{}`, and `:{}` is a mode of docker, not of Kubernetes", path, mode[2])
+        message = Sentence("{}; {}", start, advice)
+    elif path[0] not in "/\\$" and path[1:2] != ":":
+        start = Sentence(
+            "`mountPath` is `{}`, and the kubelet mounts the volume at `/{}`, not in the working directory", path, path
+        )
+        message = Sentence("{}; write the whole path", start)
+    if message:
+        problem = Problem(_PATH_RULE, message, At(mount, "mountPath"), category=pod.subject.category)
+        pod.problems.append(problem._replace(severity=Severity.WARNING))
 
 
 def _validate_volume_reference(what: str, mount: Fields, entry: Entry, pod: Validation) -> None:

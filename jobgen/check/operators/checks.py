@@ -251,13 +251,13 @@ def check_schedule(manifest: Manifest) -> Violations:
 
 def check_time_zone(manifest: Manifest) -> Violations:
     """Yield what is wrong with `spec.timeZone`."""
-    from jobgen.check.validation.jobs import is_time_zone
+    from jobgen.model.time_zones import is_time_zone, suggest_time_zone
 
     node = manifest.spec.get("timeZone")
     if isinstance(node, str) and not is_time_zone(node):
         yield Violation(
             At(manifest.spec, "timeZone"),
-            Sentence("`{}` is not a time zone; write a name from the IANA database, such as `Europe/Berlin`", node),
+            Sentence("`{}` is not a time zone{}", node, suggest_time_zone(node)),
         )
 
 

@@ -25,6 +25,10 @@ _OF_COMPOSE = {
     "user": "; write `securityContext: {runAsUser: …}`",
 }
 """What Docker Compose has in a service, and what to write in a container."""
+_OF_AUTOSCALING_V1 = (
+    "; `autoscaling/v1` has it; write `metrics: [{type: Resource, resource: {name: cpu, "
+    "target: {type: Utilization, averageUtilization: …}}}]`"
+)
 _PLACES = {
     **{(name, "workingDir"): advice for name, advice in _OF_COMPOSE.items()},
     ("args", "entrypoint"): "; write the whole command line as `entrypoint`, as one text",
@@ -40,6 +44,7 @@ _PLACES = {
     ("serviceName", "service"): "; write `service: {name: …, port: {number: …}}`",
     ("servicePort", "service"): "; it is `number` in `port` of `service`",
     ("ttlSecondsAfterFinished", "ttlStrategy"): "; write `ttlStrategy: {secondsAfterCompletion: …}`",
+    ("targetCPUUtilizationPercentage", "metrics"): _OF_AUTOSCALING_V1,
     ("storage", "accessModes"): "; it belongs in `resources.requests`",
 }
 """What to write for a field, by the field and another one that its mapping may have."""
@@ -66,7 +71,8 @@ def find_other_place(field: str, holder: Mapping[str, Plain], properties: Contai
     if field in _NAMES:
         for (name, beside), advice in _PLACES.items():
             if name == field and beside in properties:
-                return advice
+                value = holder[field]
+                return advice.replace("…", str(value)) if type(value) is int else advice
     is_label = "matchLabels" in properties and isinstance(holder[field], str)
     return "; it belongs in `matchLabels`" if is_label else ""
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 from jobgen.check.admission.fields import (
     Entry,
@@ -45,6 +43,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
 from jobgen.model.suggest import ask_for, find_closest
+from jobgen.model.time_zones import is_time_zone, list_meant_zones, suggest_time_zone
 
 # Parse the schedule of a CronJob as Kubernetes does: five fields, or a descriptor such as `@daily`; and time zones.
 
@@ -137,13 +136,6 @@ def _parse_value(text: str, field: _Field) -> int | None:
 def _parse_number(text: str) -> int | None:
     """Return a number that Go can parse, without `-`."""
     return int(text) if re.fullmatch(r"\+?[0-9]{1,30}", text) and int(text) <= _MAX_NUMBER else None
-
-
-@cache
-def is_time_zone(name: str) -> bool:
-    """Return True if a name is in the IANA database, with the case of its letters."""
-    path = Path(__file__).parents[2] / "data" / "time_zones.txt"
-    return name in path.read_text(encoding="utf-8").split()
 
 
 _REPLACEMENT_POLICIES = ("TerminatingOrFailed", "Failed")
@@ -444,8 +436,8 @@ def _validate_schedule(key: str, value: Plain, owner: Fields, run: Validation) -
 
 def _validate_time_zone(key: str, value: Plain, owner: Fields, run: Validation) -> None:
     if type(value) is str and not is_time_zone(value):
-        meant = find_closest(value, ["UTC"])
-        hint = ask_for(meant) or "; write a name from the IANA database, such as `Europe/Berlin`"
+        meant = "" if list_meant_zones(value) not in ((), ("UTC",)) else find_closest(value, ["UTC"])
+        hint = ask_for(meant) or suggest_time_zone(value)
         run.invalid(Sentence("`{}` is not a time zone{}", value, hint), At(owner, key), meant)
 
 
