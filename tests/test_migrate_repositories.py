@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yaml
 from command import jobgen
@@ -98,6 +100,24 @@ def test_new_errors_keep_everything_from_being_written(tmp_path):
     assert (done.returncode, done.stdout) == (1, b""), done.stderr
     assert done.stderr.endswith(b"nothing was written\n")
     assert read_all(tmp_path) == before
+
+
+def test_exported_state_stays_in_reach(tmp_path):
+    write(tmp_path, {"prod": "  cluster: {platform: kubeflow, state: cluster/prod}\n"}, bert=job("bert"))
+    (tmp_path / "cluster/prod").mkdir(parents=True)
+    (tmp_path / "cluster/prod/ns.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: default}\n")
+    done = jobgen(tmp_path, "migrate", "--all", "--to", "trainer", "--write")
+
+    assert done.returncode == 0, done.stderr
+    assert jobgen(tmp_path, "lint").returncode == 0
+
+
+def test_own_repository_has_no_new_errors():
+    """Its defects and policies are also those that come with jobgen."""
+    done = jobgen(Path(__file__).parent.parent, "migrate", "--all", "--to", "trainer")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith(b"pods: 2 of 2 equal for training\n")
 
 
 BOTH = "  cluster: {platforms: [kubeflow, kubernetes, trainer]}\n"

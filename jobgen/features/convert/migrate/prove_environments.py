@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from jobgen.engine.inputs import edited
 from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.migrate.compare_jobs import Rendered
 from jobgen.features.convert.migrate.differences import OVERLAYS, NamedDifference, find_differences
@@ -20,9 +22,6 @@ from jobgen.rendering.expand import Expander
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
-from jobgen.repo.atomic import open_scratch
-from jobgen.repo.files import read_file
-from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS
 from jobgen.spec.kinds import Kind
 
 JobKey = tuple[str, int, int]
@@ -34,29 +33,11 @@ def get_key(job: Job) -> JobKey:
 
 
 @contextmanager
-def open_changed(
-    project: ProjectConfig, files: Mapping[str, str], folders: Sequence[str] = SOURCE_FOLDERS
-) -> Iterator[ProjectConfig]:
-    """Write a repository with changed files to a temporary folder, and load it."""
-    with open_scratch() as folder:
-        for path, content in _list_files(project, files, folders):
-            target = folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-        yield config.load_own(folder)
-
-
-def _list_files(
-    project: ProjectConfig, changed: Mapping[str, str], folders: Sequence[str]
-) -> Iterator[tuple[str, bytes]]:
-    for top in folders:
-        for entry in layout.find_sources(project.root, top):
-            if not (entry.skipped or entry.finding) and entry.path not in changed:
-                yield entry.path, read_file(entry).content
-    settings = layout.read_settings(project.layers)
-    if SETTINGS not in changed:
-        yield SETTINGS, settings.content if settings else b""
-    yield from ((path, text.encode("utf-8", "surrogateescape")) for path, text in changed.items())
+def open_changed(project: ProjectConfig, files: Mapping[str, str]) -> Iterator[ProjectConfig]:
+    """Load a repository as if files were changed; what it reads beside its own folders stays in reach."""
+    texts = {os.path.realpath(str(project.root / path)): text for path, text in files.items()}
+    with edited({path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}):
+        yield config.load_own(project.root)
 
 
 def render_in(job: Job, runner: EnvironmentRunner, problems: list[str]) -> list[Fields] | None:
@@ -101,8 +82,9 @@ def compare_in_environments(
     is_mixed = len(waiting) < len(project.environments())
     if not today:
         return []
-    with open_changed(project, files, [top for top in SOURCE_FOLDERS if top != "jobs"]) as changed:
-        after = {get_key(job): job for job in read_jobs(layout.find_jobs(changed.root), changed.kinds, [])}
+    with open_changed(project, files) as changed:
+        entries = (entry for entry in layout.find_jobs(changed.root) if entry.path in files)
+        after = {get_key(job): job for job in read_jobs(entries, changed.kinds, [])}
         for env, job, before in today:
             new_job = after.get(get_key(job))
             runner = EnvironmentRunner(changed, env)

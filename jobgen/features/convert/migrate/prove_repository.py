@@ -97,14 +97,21 @@ def complete_migration(
 
 
 def prove_repository(project: ProjectConfig, migration: RepositoryMigration) -> RepositoryProof:
-    """Render the changed repository in a temporary folder, and compare it with the old one."""
+    """Render the repository with the changed files, and compare it with the old one."""
     with open_changed(project, migration.files) as changed:
         proof = _prove(project, changed, migration)
-        if proof.errors:
-            return proof
-        request = LintRequest(Path(str(changed.root)))
-        before, after = lint(Path(str(project.root))), lint_request(request, store=Store())
-        return proof._replace(findings=tuple(list_new_errors(before.findings, after.findings)))
+    if proof.errors:
+        return proof
+    return proof._replace(findings=tuple(lint_changed(project, migration.files)))
+
+
+def lint_changed(project: ProjectConfig, files: Mapping[str, str]) -> list[Finding]:
+    """Return the errors that a repository has with changed files, and not without; rendered trees are left out."""
+    request = LintRequest(Path(str(project.root)), compares_trees=False)
+    before = lint_request(request)
+    with open_changed(project, files):
+        after = lint_request(request, store=Store())
+    return list_new_errors(before.findings, after.findings)
 
 
 def _prove(old: ProjectConfig, new: ProjectConfig, migration: RepositoryMigration) -> RepositoryProof:
