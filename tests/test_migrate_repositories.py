@@ -120,6 +120,23 @@ def test_own_repository_has_no_new_errors():
     assert done.stderr.endswith(b"pods: 2 of 2 equal for training\n")
 
 
+@pytest.mark.parametrize("target", ["trainer", "jobset"])
+def test_error_of_the_settings_of_a_cluster_is_reported(target, tmp_path):
+    """Kueue manages the old kind only, so the new job would start at once, without quota."""
+    queues = "kueue: {version: '0.19', frameworks: [kubeflow.org/pytorchjob]}"
+    overlay = f"  cluster: {{platforms: [kubeflow, {target}], {queues}}}\n  patches: [{{merge: {{queue: gpus}}}}]\n"
+    write(tmp_path, {"prod": overlay}, bert=job("bert"), gpt=job("gpt"))
+    command = ("migrate", "bert", "--to", target, "--accept", "operator-env", "--accept", "restarts")
+    done = jobgen(tmp_path, *command)
+    lines = [line for line in done.stderr.decode().splitlines() if "ineffective-queue-label" in line]
+
+    assert jobgen(tmp_path, "lint").returncode == 0
+    assert (done.returncode, len(lines)) == (1, 1), done.stderr
+    assert lines[0].startswith(("jobs/bert.yaml:", "overlays/prod/overlay.yaml:"))
+    assert b"are the same" not in done.stderr
+    assert b"equal for training" not in done.stderr
+
+
 BOTH = "  cluster: {platforms: [kubeflow, kubernetes, trainer]}\n"
 ACCEPT = ["--accept", "operator-env"]
 

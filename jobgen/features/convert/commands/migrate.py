@@ -27,7 +27,7 @@ from jobgen.features.convert.migrate.convert_job import (
 )
 from jobgen.features.convert.migrate.differences import judge, list_names
 from jobgen.features.convert.migrate.draft import replace_documents
-from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration
+from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration, lint_changed
 from jobgen.features.convert.migrate.repository import RepositoryMigration, list_notes, migrate_repository
 from jobgen.k8s.redaction import redact
 from jobgen.model.data import Plain
@@ -298,10 +298,15 @@ def migrate_jobs(
     ]
     done = [each for each in outputs if each.text]
     secrets = _find_secrets(project, (job.file for job, _ in jobs))
-    report = errors + redact("".join(each.report for each in outputs), secrets)
-    if any(each.verdict.is_refused for each in outputs):
+    is_refused = any(each.verdict.is_refused for each in outputs)
+    new_errors = [] if is_refused or root is None else _lint_in_place(project, root, done)
+    shown = "".join(
+        each.report.replace(f"{visible(each.same)}\n", "") if new_errors else each.report for each in outputs
+    )
+    report = errors + redact(shown + "".join(f"{visible(line)}\n" for line in new_errors), secrets)
+    if is_refused:
         return Result(ExitCode.ERRORS, err=f"{report}nothing was {'written' if output else 'printed'}\n")
-    is_right = len(done) == len(outputs) and not findings and not any(each.errors for each in outputs)
+    is_right = len(done) == len(outputs) and not (findings or new_errors or any(each.errors for each in outputs))
     code = ExitCode.OK if is_right else ExitCode.ERRORS
     if output is None:
         return Result(code, "---\n".join(each.text for each in done), report)
@@ -315,6 +320,30 @@ def migrate_jobs(
     if error:
         return error._replace(err=report + error.err)
     return Result(code, err=report + _list_files(files, directory))
+
+
+def _lint_in_place(project: ProjectConfig, root: Path, done: Sequence[MigrationOutput]) -> list[str]:
+    """Return the new errors of the repository as if its jobs were migrated where they are, besides those of the jobs.
+
+    A job waits for the platform of an environment, and would be an error there until then.
+    """
+    folder = (root / "jobs").resolve()
+    ready = [each for each in done if each.job is None or _is_ready(each, root, folder)]
+    if not any(each.job for each in ready):
+        return []
+    files = _make_files(root, "jobs", root, ready)
+    found = lint_changed(project, {os.path.relpath(path, root.resolve()): text for path, text in files.items()})
+    known = {error for each in done for error in each.errors}
+    texts = ((each, f"error: {each.message} [{each.rule}]") for each in found)
+    lines = (f"{each.location.file}:{each.location.line}: {text}" for each, text in texts if text not in known)
+    return list(dict.fromkeys(lines))
+
+
+def _is_ready(output: MigrationOutput, root: Path, folder: Path) -> bool:
+    """Return True if a job can be changed where it is, and all its environments have the new platform."""
+    path = _find_file(output.job, root, root)
+    is_document = output.job is not None and output.job.item <= WHOLE
+    return is_document and not output.waiting and path is not None and path.is_relative_to(folder)
 
 
 def _check_output(output: str | None, directory: Path, home: Path) -> Result | None:

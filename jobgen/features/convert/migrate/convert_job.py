@@ -18,6 +18,7 @@ from jobgen.features.convert.migrate.bound_layers import (
 from jobgen.features.convert.migrate.differences import NamedDifference, Verdict, judge
 from jobgen.features.convert.migrate.draft import (
     NO_SURROUNDINGS,
+    MigrationNote,
     Surroundings,
     find_line,
     list_lost_fields,
@@ -77,6 +78,8 @@ class MigrationOutput(NamedTuple):
     """Where the job was read; None for a runtime."""
     waiting: tuple[str, ...] = ()
     """The environments that render the job today, and whose cluster has not the new platform."""
+    same: str = ""
+    """The line of the report that says that the job is the same, if it is."""
 
 
 class Overlaid(NamedTuple):
@@ -197,13 +200,14 @@ def _format_job(
     needed = suggest_platform(project, around.waiting, route.target.platform)
     advice = [*(around.overlaid.advice if found else ()), *needed]
     lines += (f"{source.where}: {line}" for line in (*errors, *map(str, verdict.differences), *advice))
-    if not verdict.differences and not errors:
-        lines.append(f"{source.where}: the pods are equal for training")
+    same = f"{source.where}: the pods are equal for training" if not verdict.differences and not errors else ""
+    lines += [same] if same else []
     if verdict.is_refused:
         lines.append(f"{source.where}: not migrated: {verdict.advice}")
     report = "".join(f"{visible(line)}\n" for line in lines)
     lost = list_lost_fields(result.notes)
-    return MigrationOutput(source.name, text, report, lost, tuple(errors), verdict, jobs[0], tuple(around.waiting))
+    waiting = tuple(around.waiting)
+    return MigrationOutput(source.name, text, report, lost, tuple(errors), verdict, jobs[0], waiting, same)
 
 
 def _compare_document(
@@ -342,14 +346,21 @@ def convert_job(
     found = _compare_text(origin, done, kind, text, project) if text else []
     verdict = judge((*done.differences, *found), done.notes, accepted)
     advice = [*(overlaid.advice if found else ()), *suggest_platform(project, waiting, kind.platform)]
-    report = _format_report(origin, done, kind, env, errors, verdict, advice, waiting)
+    same = "" if verdict.differences or errors else f"{where}: {_describe_same(done.notes)}"
+    report = _format_report(origin, done, kind, env, (*errors, *map(str, verdict.differences), *advice), same, waiting)
     why = [*done.problems, *([verdict.advice] if verdict.is_refused and not done.problems else ())]
     report += "".join(f"{where}: not migrated: {visible(reason)}\n" for reason in why)
     name = job.document.name if done.problems or not origin.is_spec else job.document.sweep or job.document.name
     if done.problems:
         return MigrationOutput(name, "", report)
     lost = list_lost_fields(done.notes)
-    return MigrationOutput(name, text, report, lost, tuple(errors), verdict, job, tuple(waiting))
+    return MigrationOutput(name, text, report, lost, tuple(errors), verdict, job, tuple(waiting), same)
+
+
+def _describe_same(notes: Sequence[MigrationNote]) -> str:
+    lost = sum(note.change == "lost" for note in notes)
+    except_lost = f"except for {pluralize(lost, 'lost field')}, " if lost else ""
+    return f"{except_lost}pods, processes, resources, images, commands, mounts and env are the same"
 
 
 def find_overlaid(origin: MigrationSource, kind: Kind, project: ProjectConfig) -> Overlaid:
@@ -545,9 +556,8 @@ def _format_report(
     done: MigratedJob,
     kind: Kind,
     env: str,
-    errors: Sequence[str],
-    verdict: Verdict,
-    advice: Sequence[str],
+    faults: Sequence[str],
+    same: str,
     waiting: Sequence[str],
 ) -> str:
     """Return the report: one line for each field, with its location, and the comparison of the pods."""
@@ -565,11 +575,8 @@ def _format_report(
         if origin.is_spec:
             line = find_line(job.traced_document().data["spec"], entry.field, line)
         lines.append(f"{job.file.path}:{line}: {entry}")
-    lines += (f"{where}: {each}" for each in (*errors, *map(str, verdict.differences), *advice))
-    if not verdict.differences and not errors:
-        lost = sum(note.change == "lost" for note in done.notes)
-        except_lost = f"except for {pluralize(lost, 'lost field')}, " if lost else ""
-        lines.append(f"{where}: {except_lost}pods, processes, resources, images, commands, mounts and env are the same")
+    lines += (f"{where}: {each}" for each in faults)
+    lines += [same] if same else []
     if (origin.kind.name, kind.name) == ("PyTorchJob", "TrainJob") and any(
         note.change == "lost" for note in done.notes
     ):
