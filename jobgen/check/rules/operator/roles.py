@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 
+from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.nodes import as_integer, as_mapping, get_path
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
+from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Plain
 from jobgen.model.finding import FixStep, Severity, pluralize
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import is_same_name
 from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence
@@ -97,7 +100,7 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     free = [name for name in known if name not in taken]
     # A layer that means a role of the job may write it in another case.
     same = [name for name in known if name in taken and is_same_name(name, role.replica_type)]
-    meant = find_closest(role.replica_type, same or free)
+    meant = find_closest(role.replica_type, same or free) or _find_initials(role.replica_type, free)
     message = Sentence("{} has no role `{}`{}", kind.name, role.replica_type, ask_for(meant))
     is_refused = kind.requirements.unknown_roles not in ("started", "ignored")
     place = role.place
@@ -113,6 +116,15 @@ def unknown_role(role: Role) -> Iterator[Violation]:
         safe=safe,
         meant=meant,
     )
+
+
+_WORDS = lazy_pattern(r"[A-Z]?[a-z]+")
+
+
+def _find_initials(word: str, known: list[str]) -> str:
+    """Return the role that is called by the initials of a name: `PS` for `ParameterServer`; empty if there is none."""
+    initials = "".join(part[0] for part in _WORDS.findall(word)).lower()
+    return next((name for name in known if len(name) > 1 and name.lower() == initials), "")
 
 
 @rule("job", WARNING, kinds=("TensorFlowTrainingJob", "PyTorchTrainingJob", "XGBoostTrainingJob"))
@@ -315,11 +327,10 @@ def min_available_too_high(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(least, message, counts, fix_steps=fix_steps, safe=False)
 
 
-_RAY = ("RayCluster", "RayJob", "RayService")
 _RAY_FIELDS = ("workerGroupSpecs", "rayClusterSpec", "rayClusterConfig")
 
 
-@rule("job", ERROR, kinds=("PyTorchJob", "PaddleJob", *_RAY), fields=("elasticPolicy", *_RAY_FIELDS))
+@rule("manifest", ERROR, kinds=("PyTorchJob", "PaddleJob", *RAY_CLUSTERS), fields=("elasticPolicy", *_RAY_FIELDS))
 def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
     """Elastic bounds that contradict each other or the number of pods.
 
@@ -333,8 +344,9 @@ def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
     for the jobs of that controller by their `paths`; on plain operators the numbers apply as written.
     """
     if manifest.group == "ray.io":
-        for role in manifest.roles:
-            yield from _check_group(role)
+        cluster = as_mapping(get_path(manifest.object, *RAY_CLUSTERS[manifest.kind_name]))
+        for group in iter_mappings(cluster.get("workerGroupSpecs")):
+            yield from _check_group(group)
         return
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
     if not policy:
@@ -349,27 +361,26 @@ def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
         yield from _check_pods(manifest, policy, least, most)
 
 
-def _check_group(role: Role) -> Iterator[Violation]:
+def _check_group(group: Mapping[str, Plain]) -> Iterator[Violation]:
     """Compare the number of workers of a group of Ray with its bounds, unless these contradict each other."""
     fields = ("replicas", "minReplicas", "maxReplicas")
-    count, least, most = (as_integer(role.replica_spec.get(name)) for name in fields)
+    count, least, most = (as_integer(group.get(name)) for name in fields)
     if count is None or (least is not None and most is not None and least > most):
         return
     bound, name = (least, fields[1]) if least is not None and count < least else (most, fields[2])
     if bound is not None and bound >= 0 and count >= 0 and (count > bound or name == fields[1]):
         message = Sentence(
             "`replicas` of `{}` is {}, but `{}` is {}, so KubeRay starts {}",
-            role.replica_type,
+            as_text(group.get("groupName")),
             count,
             name,
             bound,
             bound,
         )
-        related = ((At(role.replica_spec, name), ""),)
         yield Violation(
-            At(role.replica_spec, "replicas"),
+            At(group, "replicas"),
             Sentence("{}; write `replicas: {}`, or change the bound", message, bound),
-            related,
+            ((At(group, name), ""),),
             WARNING,
         )
 
