@@ -175,3 +175,23 @@ spec:
     text = KUEUE_JOB.replace("NAME", "teama") + LOCAL_QUEUE.replace("NAME", "team-a") + cluster
     found = [each["rule"] for each in lint_files(tmp_path, {"a.yaml": text}) if "`teama`" in each["message"]]
     assert found == ["inadmissible-job"]
+
+
+OWN = RUNTIME.replace("ClusterTrainingRuntime", "TrainingRuntime").replace("{name: NAME,", "{name: NAME, namespace: ml,")
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "expected"),
+    [
+        ("torch-distributed", "", ["info"]),
+        ("torch-distributed", OWN, []),
+        ("torch-distributed", OWN.replace("NAME", "other"), ["info"]),
+        ("our-own", "", []),
+    ],
+)
+def test_a_runtime_of_trainer_is_one_of_the_cluster(tmp_path, name, more, expected):
+    text = (TRAIN_JOB.replace("{name: NAME}", "{name: NAME, kind: TrainingRuntime}") + more).replace("NAME", name)
+    found = [each for each in lint_files(tmp_path, {"a.yaml": text}) if each["rule"] == "unknown-runtime"]
+
+    assert [each["severity"] for each in found] == expected
+    assert all("write `kind: ClusterTrainingRuntime`, or remove `kind`" in each["message"] for each in found)

@@ -13,7 +13,7 @@ from jobgen.model.meant import find_meant
 from jobgen.model.place import At, find_at
 from jobgen.model.sentence import Sentence
 
-CLUSTER_RUNTIME = "ClusterTrainingRuntime"
+CLUSTER_RUNTIME, OWN_RUNTIME = "ClusterTrainingRuntime", "TrainingRuntime"
 SHIPPED_RUNTIMES = frozenset(
     """torch-distributed torch-distributed-with-cache deepspeed-distributed mlx-distributed jax-distributed
     xgboost-distributed""".split()
@@ -92,6 +92,10 @@ def _check_runtime(obj: Mapping[str, Plain], named: _Named) -> Iterator[Problem]
         message = f"none of these objects is a {kind} `{name}`; did you mean `{meant}`?"
     elif kind == CLUSTER_RUNTIME and (meant := find_misspelled(name, SHIPPED_RUNTIMES)):
         message = describe_unshipped(name, meant)
+    elif kind == OWN_RUNTIME and is_shipped(name):
+        # Another file may have one.
+        place, severity = At(holder, "kind"), Severity.INFO
+        yield Problem("unknown-runtime", describe_other_kind(name), place, category="fleet", severity=severity)
     if meant:
         place = At(holder, "name")
         yield Problem("unknown-runtime", message, place, category="fleet", severity=Severity.WARNING)
@@ -105,6 +109,12 @@ def is_shipped(name: str) -> bool:
 def describe_unshipped(name: str, meant: str) -> str:
     """Say that Trainer installs no runtime of a name, and which one is meant."""
     return f"Trainer has no {CLUSTER_RUNTIME} `{name}`, unless the cluster has its own; did you mean `{meant}`?"
+
+
+def describe_other_kind(name: str) -> str:
+    """Say that Trainer installs a runtime for the whole cluster only."""
+    message = f"Trainer installs `{name}` as a {CLUSTER_RUNTIME}; unless the namespace has a {OWN_RUNTIME} of this name"
+    return f"{message}, write `kind: {CLUSTER_RUNTIME}`, or remove `kind`"
 
 
 def find_misspelled(name: str, known: Iterable[str]) -> str:

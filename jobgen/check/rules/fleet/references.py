@@ -72,8 +72,9 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
 
     Trainer's webhook rejects a TrainJob whose runtime does not exist. The rule looks only for kinds of runtime that the
     repository contains; others can exist in the cluster only. It also reports a name that is one slip of the keyboard
-    away from a runtime that Trainer installs, such as `torch-distribted`. In folders without `jobgen.yaml`, it reports
-    such a name, and one that is a slip away from a runtime of the same file or build.
+    away from a runtime that Trainer installs, such as `torch-distribted`, and one that Trainer installs for the whole
+    cluster, with `kind: TrainingRuntime`. In folders without `jobgen.yaml`, the second is info, and a name that is a
+    slip away from a runtime of the same file or build is reported, too.
 
     Correct the name or the `kind` in `runtimeRef`. A TrainingRuntime must be in the namespace of the job.
 
@@ -81,7 +82,7 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
     name in `runtimeRef`.
     """
     # Imported late: most repositories have no runtimes.
-    from jobgen.check.misspelled_names import SHIPPED_RUNTIMES, describe_unshipped, is_shipped
+    from jobgen.check.misspelled_names import SHIPPED_RUNTIMES, describe_other_kind, describe_unshipped, is_shipped
     from jobgen.model.meant import find_meant
 
     del cluster
@@ -98,6 +99,8 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
             yield FactViolation(fact, message, ((other, "the runtime"),))
         elif kind == _CLUSTER and (meant := find_meant(name, SHIPPED_RUNTIMES)):
             yield FactViolation(fact, describe_unshipped(name, meant), evidence=(name,))
+        elif kind == _OWN and is_shipped(name):
+            yield FactViolation(fact, describe_other_kind(name), evidence=(name,))
         elif kind in kinds:
             names = [other_name for _, _, other_name in known]
             start = Sentence("the repository has no {} `{}`", kind, name)
