@@ -126,7 +126,8 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
 
     A worker has to wait for the launcher: without a command, the operator makes it run `sshd` (MPIJob v1: `sleep`). A
     worker that calls `mpirun` does not listen, so the launcher cannot start processes there, which is an error. Any
-    other program is a warning, because it can listen.
+    other program is a warning, because it can listen. So is a worker of `kubeflow.org/v2beta1` that only sleeps: the
+    operator starts `sshd` in workers without a command, and the launcher connects to it.
 
     Set `command` and `args` for the role `launcher` only.
 
@@ -148,6 +149,29 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
         )
         # A worker that starts `mpirun` fails for certain; another program may listen for the launcher.
         yield Violation(command, message, severity=ERROR if launches else WARNING)
+    elif as_text(manifest.object.get("apiVersion")) == _WITH_SSH and _only_sleeps(main):
+        # What starts `sshd` beside the command is not known, nor what the launcher connects by.
+        is_alone = len(worker.pod.containers) == 1 and "lifecycle" not in main.data
+        if is_alone and first is not None and not _only_sleeps(first) and not _RSH.search(first.search_text):
+            message = Sentence(
+                "the workers run `{}`, so that no `sshd` listens for the launcher; remove `command`, or write "
+                '`["/usr/sbin/sshd", "-De"]`',
+                " ".join(map(as_text, main.command_line)),
+            )
+            yield Violation(command, message)
+
+
+_WITH_SSH = "kubeflow.org/v2beta1"
+# A command, alone or as the script of a shell, that does nothing but stay.
+_SLEEP = r"(?:exec )?(?:/\S*/)?(?:sleep [\w.]+|tail (?:-f|-F|--follow) /dev/null);?"
+_SLEEPS = lazy_pattern(rf"(?:(?:/\S*/)?(?:ba)?sh -\w*c )?(?:{_SLEEP}|while (?:true|:); ?do {_SLEEP} ?done)")
+# Another way to reach the workers than ssh.
+_RSH = lazy_pattern(r"(?i)rsh_agent|launch_agent|kubexec|kubectl|bootstrap")
+
+
+def _only_sleeps(container: Container) -> bool:
+    """Return True if a container does nothing but stay."""
+    return _SLEEPS.fullmatch(" ".join(" ".join(map(as_text, container.command_line)).split())) is not None
 
 
 def _calls_mpirun(container: Container) -> bool:
@@ -168,19 +192,22 @@ _ANNOTATION = "batch.kubernetes.io/job-completion-index"
 _REFERENCE = lazy_pattern(rf"(?<!\$)\$(?:\({_NAME}\)|{_NAME}\b|\{{{_NAME}(?![:?+=-]|\w))|environ\W+{_NAME}\b")
 
 
-@rule("manifest", WARNING, kinds=("CronJob", "Job"))
+@rule("manifest", WARNING, kinds=("CronJob", "Job", "JobSet"))
 def missing_completion_index(manifest: Manifest) -> Iterator[Violation]:
     """A Job with several pods that reads `JOB_COMPLETION_INDEX` but is not `Indexed`.
 
     Kubernetes sets the variable, and the annotation that it is copied from, only with `completionMode: Indexed`. The
     default is `NonIndexed`: a shell reads an empty text, and a program gets `$(JOB_COMPLETION_INDEX)` as it is written.
-    Pods that are meant to share the work all do the same, or fail.
+    Pods that are meant to share the work all do the same, or fail. So do Jobs of a JobSet with one pod each that take
+    a rank from the index, which is 0 in every Job.
 
-    Set `completionMode: Indexed`, and `completions`.
+    Set `completionMode: Indexed`, and `completions`. In a JobSet, run all pods in one Job.
 
     When to turn it off: if the program treats a missing index as zero, and one pod is the normal case, suppress the
     finding on the variable.
     """
+    if manifest.kind_name == "JobSet":
+        yield from _check_jobs_of_one_pod(manifest)
     if manifest.group != "batch":
         return
     [spec] = _list_job_specs(manifest)
@@ -194,6 +221,52 @@ def missing_completion_index(manifest: Manifest) -> Iterator[Violation]:
             message = Sentence("{}, so the {} pods have no `{}`; set `completionMode: Indexed`", mode, pods, _NAME)
             yield Violation(place, message)
             return
+
+
+_RANK_NAMES = frozenset("JAX_PROCESS_ID MACHINE_RANK NODE_RANK PET_NODE_RANK PROCESS_ID RANK".split())
+_RANK = lazy_pattern(rf"(?<![\w-])--(?:node|machine)[-_]rank[=\s]+[\"']?\$[({{]?{_NAME}\b(?!\s*[-+*])")
+_NODES = lazy_pattern(r"(?i)--nnodes|--num[-_]machines|NNODES|WORLD_SIZE|NUM_PROCESSES|NUM_NODES")
+# What else makes a rank: the number of the Job; and one node, whose rank is 0.
+_OTHER_RANKS = lazy_pattern(
+    r"(?i)job[-_](?:global[-_])?index|\$\(\(|(?:--nnodes|--num[-_]machines|NNODES|WORLD_SIZE|NUM_PROCESSES|NUM_NODES)"
+    r"[=\s]+[\"']?1(?![\d:])"
+)
+
+
+def _check_jobs_of_one_pod(manifest: Manifest) -> Iterator[Violation]:
+    """Check that no rank is the index of the pods of Jobs that have one pod each."""
+    for role in manifest.roles:
+        job, jobs = as_mapping(get_path(role.replica_spec, "template", "spec")), role.replica_spec.get("replicas")
+        count, main = as_integer(jobs) or 1, role.pod.main_container
+        if count < 2 or main is None or any(as_integer(job.get(name)) not in (None, 1) for name in _COUNTS):
+            continue
+        place = _find_reference(main)
+        fields = (as_text(get_path(entry, "valueFrom", "fieldRef", "fieldPath")) for _, entry in main.env)
+        text = "\n".join((main.search_text, *fields))
+        is_rank = _RANK.search(main.search_text) or any(
+            name in _RANK_NAMES and _is_index(entry) for name, entry in main.env
+        )
+        if place is None or not is_rank or not _NODES.search(text) or _OTHER_RANKS.search(text):
+            continue
+        message = Sentence(
+            "`{}` is 0 in each of the {} Jobs of `{}`, which have one pod each; write `replicas: 1`, `parallelism: {}` "
+            "and `completions: {}`, or use the label `jobset.sigs.k8s.io/job-index`",
+            _NAME,
+            count,
+            role.replica_type,
+            count,
+            count,
+        )
+        yield Violation(place, message, ((At(role.replica_spec, "replicas"), ""),))
+
+
+_COUNTS = ("parallelism", "completions")
+
+
+def _is_index(entry: Mapping[str, Plain]) -> bool:
+    """Return True if a variable is the index of its pod."""
+    path = as_text(get_path(entry, "valueFrom", "fieldRef", "fieldPath"))
+    return _ANNOTATION in path or as_text(entry.get("value")) == f"$({_NAME})"
 
 
 def _find_reference(container: Container) -> At | None:
