@@ -140,12 +140,13 @@ _MULTI_NODE = lazy_pattern(
     r"--nnodes[= ](?!1\b)|--node[-_]rank|--num[-_]machines|--nnodes\b.*\$|MASTER_ADDR=|LWS_LEADER_ADDRESS"
 )
 _KINDS = (*_TOGETHER, "Job", "JobSet", "LeaderWorkerSet")
+_SERVERS = ("DaemonSet", "Deployment", "Pod", "ReplicaSet", "StatefulSet")
 _MANY = 1 << 31
 # Kinds whose pods have names that are known.
 _NAMED = (("batch", "Job"), ("jobset.x-k8s.io", "JobSet"))
 
 
-@rule("manifest", WARNING, kinds=_KINDS)
+@rule("manifest", WARNING, kinds=(*_KINDS, *_SERVERS))
 def unreachable_rendezvous(manifest: Manifest) -> Iterator[Violation]:
     """An address, an interface or an id with which the pods of a distributed job never find each other.
 
@@ -154,12 +155,17 @@ def unreachable_rendezvous(manifest: Manifest) -> Iterator[Violation]:
     processes. The pods of a Job have host names only with `subdomain`, and those of a JobSet are
     `<jobset>-<job>-<number>-<index>.<subdomain>`. mpirun reaches workers through port 22, which belongs to the node on
     the node's own network, and with a key that only root can read in `/root/.ssh`. Such a job hangs in
-    `init_process_group`, or in its first collective operation, and holds its GPUs.
+    `init_process_group`, or in its first collective operation, and holds its GPUs. `ray start` joins a cluster at port
+    6379 of its head; 8265 is the dashboard, and 10001 is for clients.
 
     Use the address of one pod, such as `$MASTER_ADDR`, the name of the job as id, and the same settings in all pods.
 
     When to turn it off: for a program that replaces the address at its start, suppress it on the argument.
     """
+    for container in (each for pod in manifest.pods for each in pod.containers):
+        yield from _check_ray(container)
+    if manifest.kind_name in _SERVERS:
+        return
     pods = [pod for pod in _list_pods(manifest) if pod[1]]
     if sum([count for _, count in pods]) < 2:
         return
@@ -180,6 +186,31 @@ def unreachable_rendezvous(manifest: Manifest) -> Iterator[Violation]:
         yield from _check_settings([main for main, _ in mains if main.gpus])
     for main, _ in mains if (manifest.group, manifest.kind_name) in _NAMED else ():
         yield from _check_hosts(main)
+
+
+# An address at which a node of Ray cannot join, because another part of Ray has the port.
+_RAY_START = lazy_pattern(
+    r"\bray\s+start\b(?![^;&|]{0,400}--head)[^;&|]{0,400}?\s--address[=\s]\s*[\"']?((?:ray://)?([^\s\"':;&|/]+):(8265|10001))(?![\w:])"
+)
+_RAY_PORTS = {"8265": "that of the dashboard", "10001": "for clients"}
+
+
+def _check_ray(container: Container) -> Iterator[Violation]:
+    """Check that a node of Ray joins at the port of the head that is for nodes."""
+    text = container.search_text
+    found = _RAY_START.search(text) if "--address" in text and "start" in text else None
+    if found is None:
+        return
+    address, host, port = found.groups()
+    place = next((each for each in container.value_places if address in as_text(each.node)), None)
+    message = Sentence(
+        "port {} of `{}` is {}, where `ray start` cannot join; write `--address={}:6379`, or the `--port` of the head",
+        port,
+        host,
+        _RAY_PORTS[port],
+        host,
+    )
+    yield Violation(place, message)
 
 
 def _list_pods(manifest: Manifest) -> list[tuple[Pod, int]]:
