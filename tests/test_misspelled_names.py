@@ -177,7 +177,7 @@ spec:
     assert found == ["inadmissible-job"]
 
 
-OWN = RUNTIME.replace("ClusterTrainingRuntime", "TrainingRuntime").replace("{name: NAME,", "{name: NAME, namespace: ml,")
+OWN = RUNTIME.replace("Cluster", "").replace("{name: NAME,", "{name: NAME, namespace: ml,")
 
 
 @pytest.mark.parametrize(
