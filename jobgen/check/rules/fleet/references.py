@@ -74,7 +74,7 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
     repository contains; others can exist in the cluster only. It also reports a name that is one slip of the keyboard
     away from a runtime that Trainer installs, such as `torch-distribted`, and one that Trainer installs for the whole
     cluster, with `kind: TrainingRuntime`. In folders without `jobgen.yaml`, the second is info, and a name that is a
-    slip away from a runtime of the same file or build is reported, too.
+    slip away from a runtime of the same file or build is also reported.
 
     Correct the name or the `kind` in `runtimeRef`. A TrainingRuntime must be in the namespace of the job.
 
