@@ -194,3 +194,16 @@ def test_a_topic_names_a_cluster_of_its_file(tmp_path, name):
     message = f"{reason}; write the name of the Kafka, such as `events`"
     assert found == ([("a.yaml", 9, "unknown-reference", message)] if name == "prices" else [])
     assert alone == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "name", "advice"),
+    [
+        ("app: ray-head", "app: ray-worker", "ray-head", "add the pods that it is for, or use the same labels in both"),
+        ("app: ray-haed", "app: ray-head", "ray-head", "has `app: ray-head`; use the same labels in both"),
+    ],
+)
+def test_the_service_of_a_head_is_not_for_the_workers(tmp_path, selector, labels, name, advice):
+    ((*_, message),) = lint(tmp_path, {"a.yaml": service(selector, name) + deployment(labels, "ray")})
+
+    assert message.endswith(advice)

@@ -11,6 +11,7 @@ from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.budget import Work, charge
 from jobgen.model.data import Plain
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.place import At
 from jobgen.model.sentence import Sentence
@@ -161,6 +162,17 @@ def _read_labels(node: Plain) -> dict[str, str]:
     return {str(name): str(value) for name, value in as_mapping(node).items()}
 
 
+def _names_other(service: Mapping[str, Plain], value: str, label: str) -> bool:
+    """Return True if a Service is named like the pods that it selects, and those at hand are other ones.
+
+    A Service `ray-head` that selects `ray-head` is not for the pods of `ray-worker`.
+    """
+    name = as_text(get_path(service, "metadata", "name")).split("-")
+    wanted, found = (set(text.split("-")) for text in (value, label))
+    own, others = wanted - found, found - wanted
+    return bool(own and others) and own.issubset(name) and not find_meant(value, [label])
+
+
 def report_idle_service(service: Mapping[str, Plain], workload: Workload) -> Problem:
     """Report a Service or a budget whose selector differs from the labels of a workload."""
     spec = as_mapping(service.get("spec"))
@@ -172,7 +184,9 @@ def report_idle_service(service: Mapping[str, Plain], workload: Workload) -> Pro
     message = Sentence(
         "no pod of these objects has {}: the template of `{}` {}", " and ".join(wrong), workload.name, has
     )
-    message += "; use the same labels in both"
+    is_elsewhere = any(_names_other(service, value, labels.get(name, "")) for name, value in selector.items())
+    message += "; add the pods that it is for, or use" if is_elsewhere else "; use"
+    message += " the same labels in both"
     holder = spec if as_text(service.get("kind")) == "Service" else as_mapping(spec.get("selector"))
     place = At(holder, "selector" if holder is spec else "matchLabels", is_key=True)
     return Problem(RULE, message, place, category="fleet", severity=Severity.WARNING)
