@@ -431,7 +431,10 @@ def test_second_object_of_a_name_is_left_out_unless_it_is_the_same(tmp_path: Pat
     (manifests / "broken.yaml").write_text("a: [\n")
     (manifests / "linked.yaml").symlink_to("broken.yaml")
     done = jobgen(tmp_path, "init", "new", "--from", "manifests")
-    advice = "import each folder as an environment with `--environment NAME=FOLDER`, or rename one of them"
+    advice = (
+        "delete the one that is not used, import each folder as an environment with `--environment NAME=FOLDER`, or "
+        "rename one of them"
+    )
 
     assert done.returncode == 1
     for kind, line in (("PyTorchJob ml/bert", 2), ("ConfigMap ml/settings", 19)):
@@ -511,3 +514,14 @@ def test_gitops_is_declared_only_if_it_is_chosen(tmp_path: Path, manifests: Path
     assert "gitops" not in (tmp_path / "without/jobgen.yaml").read_text()
     assert "cluster: {gitops: argocd}\n" in (tmp_path / "chosen/jobgen.yaml").read_text()
     assert (advice in without.stderr, advice in chosen.stderr) == (False, True)
+
+
+@pytest.mark.parametrize("name", ["bert-old", "bert.bak", "Copy of bert", "bert_backup"])
+def test_an_old_copy_is_named_as_what_to_delete(tmp_path: Path, name: str) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/bert.yaml").write_text(MANIFESTS)
+    (tmp_path / f"m/{name}.yaml").write_text(MANIFESTS.replace("1.2.3", "1.2.2"))
+    done = jobgen(tmp_path, "init", "new", "--from", "m")
+
+    assert done.returncode == 1
+    assert f"with other content; delete `m/{name}.yaml` if it is an old copy, import each folder" in done.stderr

@@ -26,6 +26,7 @@ from jobgen.features.convert.importing.verify import (
 )
 from jobgen.model.data import Location, Node, Plain, TracedList, location_of, value_of
 from jobgen.model.finding import Finding, Identity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 from jobgen.model.suggest import find_closest
@@ -539,8 +540,18 @@ def _describe(each: ImportedManifest | SkippedManifest) -> _Seen | None:
     return _Seen(spec.manifest, identity_of(spec.manifest), place, platform, job, each.origin)
 
 
+_OLD_COPY = lazy_pattern(r"(?i)(?:[-_. ]|^)(?:old|bak|backup|copy|orig|original|previous)(?=[-_. ]|$)")
+
+
+def _ask_to_delete(own: _Seen, first: _Seen) -> str:
+    """Return which of two files to delete: that whose name says that it is an old copy."""
+    files = [one.place.rpartition(":")[0] for one in (own, first)]
+    old = [file for file in files if _OLD_COPY.search(os.path.basename(file))]
+    return f"delete `{old[0]}` if it is an old copy" if len(old) == 1 else "delete the one that is not used"
+
+
 def _explain_duplicate(own: _Seen, first: _Seen) -> str:
     groups = {one.identity.api_version.rpartition("/")[0] for one in (own, first)}
     if len(groups) == 1 and own.identity[1:] == first.identity[1:]:
-        return f"`{own.identity}` is also in {first.place}, with other content; {_ADVICE}"
+        return f"`{own.identity}` is also in {first.place}, with other content; {_ask_to_delete(own, first)}, {_ADVICE}"
     return f"`{own.identity}` would be rendered to the same file as `{first.identity}` in {first.place}; {_RENAME}"
