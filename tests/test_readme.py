@@ -47,8 +47,8 @@ def test_the_first_four_commands_work(tmp_path):
     assert run_jobgen_text(tmp_path, *shlex.split(init)[1:]).returncode == 0
     for line in others:
         done = run_jobgen_text(folder, *shlex.split(line)[1:])
-        # Nothing is committed in the new folder, so there is no branch to compare with.
-        assert done.returncode == (2 if line == "jobgen diff main" else 0), done.stderr
+        # Nothing is committed in the new folder, so there is nothing to compare with.
+        assert done.returncode == (2 if line == "jobgen diff HEAD" else 0), done.stderr
 
 
 def test_the_start_is_one_screen():
