@@ -19,8 +19,8 @@ MODULES = {
     for path in (ROOT / "jobgen").rglob("*.py")
     if path != ROOT / "jobgen" / "__init__.py"
 }
-MOST_LINES = 32_050
-"""Lines of code that the render command reaches. The import of `NamedTuple` is a line of its own in most modules."""
+MOST_LINES = 32_900
+"""Lines of code that the render command reaches. Most of the last 800 say what to write in place of a wrong form."""
 
 
 @functools.cache

@@ -113,8 +113,8 @@ NOT_FOR_A_LINT = STANDARD_LIBRARY | {
     "ruamel",  # for `import`, `migrate` and `init`
     "yaml",
 }
-# One more since a run is in modules for its tasks and its files.
-MOST_MODULES = 223
+# Two more since sentences of problems, and objects without locations, are values with modules of their own.
+MOST_MODULES = 225
 """The most modules of jobgen, beside rules, that a lint of one manifest imports. Raise it only for what all need."""
 
 
