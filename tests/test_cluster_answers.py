@@ -1,5 +1,6 @@
 """What the rules about clusters found is kept between runs, and is what a fresh lint finds."""
 
+import itertools
 from random import Random
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from sampling import sample
 from test_editor_lint import lint_saved, write
 
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.model.origins import Origins
 from jobgen.pipeline.cluster_rules import KnownState, StateSources
 
 QUEUES = """\
@@ -203,7 +205,10 @@ def test_a_lint_that_a_newer_one_ended_leaves_correct_results(tmp_path):
 
 
 def make_state(*own, exported=(), names=(), rules=()):
-    return KnownState(StateSources(exported, own, names, rules, {}), SimpleNamespace(cluster="kueue 0.13"))
+    origins = Origins([*exported, *itertools.chain.from_iterable(own)])
+    return KnownState(
+        StateSources(exported, own, names, rules, {}), SimpleNamespace(cluster="kueue 0.13", origins=origins)
+    )
 
 
 @pytest.mark.parametrize(

@@ -318,7 +318,7 @@ ENDS = {
     ("--format json lint", "good"): (2, "the options; those of a command stand behind its name"),
     ("lint --severity nothing", "good"): (2, "`nothing` is not a value of `--severity`; write `error`, `warning` or"),
     ("lint --format", "good"): (2, "`--format` has no value; write one behind it"),
-    ("new x --gpus many", "good"): (2, "`--gpus`: 'many' is not a valid integer range; `jobgen new --help` describes"),
+    ("new x --gpus many", "good"): (2, "`many` is not a value of `--gpus`; write a whole number from 0 to 1024"),
     ("new", "good"): (2, "`[FOLDER/]NAME` is missing; write `jobgen new [FOLDER/]NAME`"),
     ("completion", "good"): (2, "`{bash|zsh|fish}` is missing; write `jobgen completion bash`"),
     ("migrate bert", "good"): (2, "`--to KIND|PLATFORM` is missing; write `jobgen migrate --to KIND|PLATFORM`"),

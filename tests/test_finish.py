@@ -102,7 +102,9 @@ hide_commented: hidden by comment: mutable-image-tag commented.yaml
 explain_causes: - split-argument known.yaml:9
 explain_causes: - wrong-type known.yaml:9
 explain_causes: - wrong-type known.yaml:9
+explain_causes: - master-worker-gpu-mismatch pods.yaml:23
 explain_causes: + wrong-type known.yaml:9
+explain_causes: hidden by consequence: master-worker-gpu-mismatch pods.yaml
 group_templates: - malformed-image template.yaml:6
 group_templates: - unfilled-placeholder template.yaml:6
 group_templates: - invalid-object-name template.yaml:9

@@ -901,7 +901,7 @@ UNKNOWN_FIELDS = {
 @pytest.mark.parametrize("case", UNKNOWN_FIELDS)
 def test_an_unknown_field_has_one_true_hint(case):
     cluster, text, message = UNKNOWN_FIELDS[case]
-    document = read(textwrap.dedent(text).encode(), "a.yaml", traced=True).documents[0].data
+    document = read(textwrap.dedent(text).encode(), "a.yaml").documents[0].data
     problems = Checker(PROJECT.layers, PROJECT.kinds, Cluster(**cluster))(document)
     assert [str(problem.sentence) for problem in problems if problem.rule == "unknown-field"] == [message]
 

@@ -120,7 +120,7 @@ def test_rule_that_is_off_everywhere_is_not_run():
             "2:3",
             "there is no rule or policy `mutable-image-tags`; did you mean `mutable-image-tag`?",
         ),
-        ("rules: {xyzzy: error}\n", "1:9", "there is no rule or policy `xyzzy`"),
+        ("rules: {xyzzy: error}\n", "1:9", "there is no rule or policy `xyzzy`; `jobgen rules` lists them"),
         ("rules: {unknown-fields: [{severity: info}]}\n", "1:9", "did you mean `unknown-field`?"),
     ],
 )

@@ -22,7 +22,7 @@ from jobgen.api.lint_files import (
     select_findings,
     split_paths,
 )
-from jobgen.check.cluster.exported import read_exported
+from jobgen.check.cluster.exported import read_located
 from jobgen.compare.change_rules import ChangedFiles, check_change, check_snapshots
 from jobgen.compare.governance import find_begun, find_changed_files, find_changes, to_findings
 from jobgen.engine.store import Store
@@ -407,7 +407,7 @@ def _find_errors(own: ProjectConfig) -> Iterator[Finding]:
     yield from load_policies(own.layers).findings
     found: list[Finding] = []
     for folder in sorted({own.environment(env, []).cluster.state for env in own.environments()} - {""}):
-        exported = list(read_exported(own.layers, folder, found))
+        exported = list(read_located(own.layers, folder, found))
         yield from find_duplicates(exported, folder)
     yield from found
 

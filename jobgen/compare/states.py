@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.check.cluster.exported import read_exported
+from jobgen.check.cluster.exported import read_located
 from jobgen.check.cluster.state import Name, name_object
 from jobgen.model.data import Location, Node, location_of, untraced, value_of
 from jobgen.model.named_tuple import NamedTuple
@@ -87,10 +87,10 @@ class _Object(NamedTuple):
 
 def _read(layers: Layers, folder: str) -> dict[Name, _Object]:
     found: dict[Name, _Object] = {}
-    for obj in read_exported(layers, folder, []):
+    for obj in read_located(layers, folder, []):
         metadata = obj.get("metadata")
         labels = metadata.get("labels") if isinstance(metadata, dict) else None
-        name = name_object(obj)
+        name = name_object(untraced(obj))
         if name[2] != INDEX:
             # Other metadata, such as versions and dates, decides nothing.
             kept = {**{key: value for key, value in obj.items() if key != "metadata"}, "labels": labels}

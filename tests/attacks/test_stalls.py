@@ -394,8 +394,9 @@ def test_the_time_of_helm_counts_for_the_run(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "bin/helm").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin")
     loop = "{{ range $a := until 100000 }}{{ range $b := until 100000 }}{{ end }}{{ end }}a: 1\n"
-    chart = {"Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n", "values.yaml": "", "templates/a.yaml": loop}
-    root = write(tmp_path / "r", {f"c{n}/{path}": text for n in range(5) for path, text in chart.items()})
+    chart = {"Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n", "templates/a.yaml": loop}
+    charts = {f"c{n}/{path}": text for n in range(5) for path, text in {**chart, "values.yaml": f"a: {n}\n"}.items()}
+    root = write(tmp_path / "r", charts)
     out = lint_paths(root, (".",), (), format_="concise").out
 
     assert (tmp_path / "starts").read_text().count("\n") == 2

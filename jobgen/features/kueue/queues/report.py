@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jobgen.check.cluster.exported import read_exported
+from jobgen.check.cluster.exported import read_exported, read_located
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import DECISIONS, IN_SUMS, Answer, Decision, Job, Total, decide
 from jobgen.features.kueue.captured import attach_captured
@@ -17,6 +17,7 @@ from jobgen.features.kueue.objects import find_namespace
 from jobgen.features.kueue.queues.comparison import Comparison
 from jobgen.features.kueue.quota import summarize_amount
 from jobgen.k8s.nodes import as_mapping, get_path
+from jobgen.model.data import Plain, text_of, untraced
 from jobgen.model.finding import Finding, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import find_duplicates, report_missing_folder
@@ -149,8 +150,9 @@ def collect_environment(
     """
     mutations = ClusterMutations(project)
     objects: Objects = [mutations.mutate(env, each).object for each in rendered]
-    exported = list(read_exported(project.layers, cluster.state, findings)) if cluster.state else []
-    deciding = (each for each in exported if str(each.get("kind")) in DECIDING_KINDS)
+    located = list(read_located(project.layers, cluster.state, findings)) if cluster.state else []
+    exported: list[Mapping[str, Plain]] = list(map(untraced, located))
+    deciding = (each for each in located if text_of(each.get("kind")) in DECIDING_KINDS)
     findings += find_duplicates(deciding, cluster.state)
     others: Objects = exported
     if change is not None:
