@@ -144,7 +144,7 @@ def test_the_beginning_of_a_severity(tmp_path):
 def test_what_stands_above_its_level_is_not_to_be_removed(tmp_path):
     text = f"{JOB}  podTemplate: {{containers: [{{name: x, image: a:1.0}}]}}\n"
     [found] = lint_files(tmp_path, {"jobs/a.yaml": text})
-    assert found["message"].endswith(".template.spec`, which has one; keep one, or join both")
+    assert found["message"].endswith("; write it in `podTemplate.spec`")
 
 
 MORE_FORMS = {

@@ -416,3 +416,28 @@ def test_resources_are_named_as_the_api_server_names_them():
         )
     for each in list_shipped_kinds():
         assert find_meant_resource(pluralize_kind(each.name), [each.api_version.rpartition("/")[0]]) is None
+
+
+def test_a_home_folder_is_not_named_by_a_tilde(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(POD.replace("command:", "workingDir: ~/train\n          command:"))
+    (found,) = [each for each in lint_folder(tmp_path) if each["rule"] == "foreign-path"]
+    assert found["message"].endswith("; write the whole path, such as `/root/train`")
+
+
+def test_a_beginning_of_two_values_means_neither(tmp_path: Path) -> None:
+    rule = "\nspec:\n  failurePolicy: {rules: [{action: Restart}]}\n"
+    (tmp_path / "job.yaml").write_text(JOBS.replace("\nspec:\n", rule, 1))
+    messages = [each["message"] for each in lint_folder(tmp_path) if "`action`" in each["message"]]
+    assert len(messages) == 1
+    assert "did you mean" not in messages[0]
+
+
+def test_environments_as_a_mapping_keep_all_names(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobgen.yaml").write_text("environments: {dev: {gpus: 1}, prod: {gpus: 8}}\n")
+    (found,) = [
+        each
+        for each in json.loads(lint_paths(tmp_path, (), (), format_="json").out)["findings"]
+        if each["rule"] == "wrong-type"
+    ]
+    assert found["message"].endswith("; write `environments: [dev, prod]`")

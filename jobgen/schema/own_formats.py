@@ -231,7 +231,9 @@ def _check_pod_template(value: Node, name: str, _: Entry, problems: list[Problem
     from jobgen.schema.field_places import is_pod_field
 
     for key in filter(is_pod_field, value):
-        message = Sentence("`{}` is not a field of `{}`; write it in `{}.spec`", key, name, name)
+        spec = value.get("spec")
+        other = ", which has one; keep one, or join both" if isinstance(spec, dict) and key in spec else ""
+        message = Sentence("`{}` is not a field of `{}`; write it in `{}.spec`{}", key, name, name, other)
         fix_steps, safe = suggest_move(key, value, "spec", value)
         place = At(value, key, is_key=True)
         problems.append(Problem("unknown-field", message, place, fix_steps=fix_steps, safe=safe, cause="misplaced"))

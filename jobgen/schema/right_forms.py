@@ -298,7 +298,7 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
             if len(value) == 1
             else None
         )
-        yield [*value] if not any(value.values()) else None
+        yield [*value] if name == "environments" or not any(value.values()) else None
         yield [value]
     if isinstance(only, int) and not isinstance(only, bool):
         yield from (

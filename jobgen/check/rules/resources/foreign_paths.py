@@ -34,9 +34,11 @@ def foreign_path(container: Container) -> Iterator[Violation]:
     spec, folder = container.pod.spec, as_text(container.data.get("workingDir"))
     if folder and folder[0] not in "/$" and ":" not in folder and "{" not in folder:
         message = Sentence("`workingDir` is `{}`, and must begin with `/` (`Cwd must be an absolute path`)", folder)
+        # Only a shell makes a path of `~`.
+        home, _, below = folder.partition("/")
+        path = "/".join(filter(None, ("/root", below))) if home == "~" else f"/workspace/{folder.removeprefix('./')}"
         yield Violation(
-            At(container.data, "workingDir"),
-            Sentence("{}; write the whole path, such as `/workspace/{}`", message, folder.removeprefix("./")),
+            At(container.data, "workingDir"), Sentence("{}; write the whole path, such as `{}`", message, path)
         )
     system = as_text(get_path(spec, "os", "name")) or as_text(as_mapping(spec.get("nodeSelector")).get(_SYSTEM))
     if system == "windows" or "windows" in container.image:

@@ -25,7 +25,7 @@ from jobgen.features.convert.migrate.convert_job import (
     is_selected,
     needs_runtime,
 )
-from jobgen.features.convert.migrate.differences import judge, list_names
+from jobgen.features.convert.migrate.differences import OVERLAYS, judge, list_names
 from jobgen.features.convert.migrate.draft import replace_documents
 from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration, lint_changed
 from jobgen.features.convert.migrate.repository import RepositoryMigration, list_notes, migrate_repository
@@ -299,7 +299,7 @@ def migrate_jobs(
     done = [each for each in outputs if each.text]
     secrets = _find_secrets(project, (job.file for job, _ in jobs))
     is_refused = any(each.verdict.is_refused for each in outputs)
-    new_errors = [] if is_refused or root is None else _lint_in_place(project, root, done)
+    new_errors = [] if is_refused or root is None else _lint_in_place(project, root, done, accepted)
     shown = "".join(
         each.report.replace(f"{visible(each.same)}\n", "") if new_errors else each.report for each in outputs
     )
@@ -322,10 +322,13 @@ def migrate_jobs(
     return Result(code, err=report + _list_files(files, directory))
 
 
-def _lint_in_place(project: ProjectConfig, root: Path, done: Sequence[MigrationOutput]) -> list[str]:
+def _lint_in_place(
+    project: ProjectConfig, root: Path, done: Sequence[MigrationOutput], accepted: Sequence[str]
+) -> list[str]:
     """Return the new errors of the repository as if its jobs were migrated where they are, besides those of the jobs.
 
-    A job waits for the platform of an environment, and would be an error there until then.
+    A job waits for the platform of an environment, and would be an error there until then. That a patch is for the old
+    kind only is a difference by itself, which can be accepted.
     """
     folder = (root / "jobs").resolve()
     ready = [each for each in done if each.job is None or _is_ready(each, root, folder)]
@@ -334,7 +337,8 @@ def _lint_in_place(project: ProjectConfig, root: Path, done: Sequence[MigrationO
     files = _make_files(root, "jobs", root, ready)
     found = lint_changed(project, {os.path.relpath(path, root.resolve()): text for path, text in files.items()})
     known = {error for each in done for error in each.errors}
-    texts = ((each, f"error: {each.message} [{each.rule}]") for each in found)
+    named = ("patch-matches-nothing",) if OVERLAYS in accepted else ()
+    texts = ((each, f"error: {each.message} [{each.rule}]") for each in found if each.rule not in named)
     lines = (f"{each.location.file}:{each.location.line}: {text}" for each, text in texts if text not in known)
     return list(dict.fromkeys(lines))
 
