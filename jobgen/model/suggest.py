@@ -69,7 +69,11 @@ def _find_closest(word: str, known: tuple[str, ...], cutoff: float) -> str:
     meant = "" if same else find_meant(word, known)
     alike_words = get_close_matches(word.lower(), list(folded), n=_CANDIDATES, cutoff=cutoff)
     close = same or [other for other in alike_words if is_near(word, folded[other])]
-    if close and not same and sum(other.startswith(word.lower()) for other in folded) > 1:
+    end = len(word)
+    longer = (
+        each for other, each in folded.items() if other.startswith(word.lower()) and not each[end : end + 1].islower()
+    )
+    if close and not same and len(list(longer)) > 1:
         # `Restart` begins `RestartJob` and `RestartJobSet`, which do different things.
         return meant
     return meant or (folded[close[0]] if close else "")
