@@ -43,7 +43,7 @@ _INSTEAD = {
     "--shard": _MATRIX,
     "-V": "use `--version`",
     "--json": "use `--format json`",
-    "--dry-run": "use `jobgen lint --diff` to see fixes; `import`, `migrate` and `render` print unless told to write",
+    "--dry-run": "use `jobgen lint --diff` to see fixes; `import`, `migrate` and `render` write only with an option",
     "--no-color": "use `--color never`",
     **dict.fromkeys(("-o", "--output", "--output-format"), "use `--format` for another format, and `>` for a file"),
     **dict.fromkeys(("--enable", "--include", "--only", "--rule", "--rules"), "use `--select`"),

@@ -11,7 +11,7 @@ from jobgen.model.place import At, Place, find_original
 
 
 def _has_locations(obj: Mapping[str, Node]) -> bool:
-    # A rendered object has fields that nobody wrote.
+    # A rendered object has fields that are in no file.
     return any(type(key) is TracedKey or type(value) is TracedScalar for key, value in obj.items())
 
 

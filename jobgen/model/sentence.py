@@ -1,4 +1,4 @@
-"""What a reader is told of a problem: words, the values that they name, and what to write instead.
+"""The sentence of a problem: words, the values that they name, and what to write instead.
 
 A stage that finds something gives both, and the text is filled in when it is shown. In the words, the places of the
 values that the sentence is about stand in backticks, and what to write instead follows a semicolon.

@@ -533,7 +533,7 @@ def _report_excess(request: Plain, limit: Plain, message: Sentence, place: At, p
     """Report a request above its limit: one of the two may have another unit than was meant."""
     name, limited = place.key, to_milli(limit) or 0
     if _read_number(request) == _read_number(limit):
-        # It is the larger one that is meant, if nobody has so many CPUs.
+        # No node has so many CPUs: such a request lacks the unit of its limit.
         is_too_large = name == "cpu" and (to_milli(request) or 0) >= 1000 * _MANY_CPUS
         meant = limit if is_too_large else request
         pod.report("request-exceeds-limit", Sentence("{}; write one unit in both, such as `{}`", message, meant), place)
